@@ -38,6 +38,10 @@ class Places:
             self.groups |= dict.fromkeys(group, group)
         elif part.verb == "alias":
             self.aliases[id].append(data["alias"])
+        elif part.verb == "rename":
+            others = [self.names[id], *self.aliases[id]]
+            self.names[id] = data["name"]
+            self.aliases[id] = [other for other in others if form(other) != form(data["name"])]
         elif part.verb == "describe":
             self.described[id] = data["description"]
         elif part.verb == "set":
@@ -94,8 +98,8 @@ class Places:
 
     def takes(self, part: Any) -> bool:
         """Whether what was taken back fits what there is now."""
-        if part.verb == "alias":
-            return self.owner(part.data["alias"]) in (None, part.subject)
+        if part.verb in ("alias", "rename"):
+            return self.owner(part.data["alias" if part.verb == "alias" else "name"]) in (None, part.subject)
         if part.verb == "join":
             other = part.data["project"]
             return self.main(other) == other and part.subject not in self.groups[other]

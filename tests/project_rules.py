@@ -67,6 +67,21 @@ class ProjectRules:
         call = lambda ledger, **key: ledger.projects.add_alias(name, alias, **key)  # noqa: E731
         self.about("alias", user, actor, key, (name, alias), call, decide)
 
+    @rule(user=users, name=names, new=names, actor=actors, key=keys)
+    def rename(self, user, name, new, actor, key):
+        """The former name leads to the project still, and a name of another project is refused, of one in it too."""
+
+        def decide(places):
+            main = places.named(name)
+            if main is None:
+                raise Refused("NotFoundError")
+            if places.owner(new) not in (None, main):
+                raise Refused("ConflictError")
+            return [CommandPart("rename", main, {"name": new})] if places.names[main] != new else []
+
+        call = lambda ledger, **key: ledger.projects.rename(name, new, **key)  # noqa: E731
+        self.about("rename", user, actor, key, (name, new), call, decide)
+
     @rule(user=users, first=names, name=names, actor=actors, key=keys)
     def join(self, user, first, name, actor, key):
         def decide(places):

@@ -20,8 +20,9 @@ class Chunk(Answer, frozen=True, kw_only=True):
     ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is None unless the call reads texts.
     ``metadata`` is the JSON that came with a chunk that was cut elsewhere, {} without any, None if it was erased.
 
-    ``status`` is "active"; "replaced" if a newer text no longer has the chunk (``index`` then is the last index of the
-    chunk, and ``line`` is None); "removed" if the document was removed or undone; or "erased".
+    ``status`` is "active"; "quarantined" if recall leaves out a chunk that the document has; "replaced" if a newer text no
+    longer has the chunk (``index`` then is the last index of the chunk, and ``line`` is None); "removed" if the document was
+    removed or undone; or "erased".
     """
 
     id: str
@@ -68,7 +69,7 @@ class Document(Answer, frozen=True, kw_only=True):
     dropped: int = 0
     replayed: bool = False
     absorbed: bool = False
-    warnings: tuple[str, ...] = ()  # of a command: redacted secrets by field and kind, and a text that names a file
+    warnings: tuple[str, ...] = ()  # of a command: redacted secrets, chunks in quarantine, and a text that names a file
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
     def __hash__(self) -> int:

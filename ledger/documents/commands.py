@@ -97,7 +97,8 @@ def add(
         return _add_text(work, cut_text, described, project, doc_type)
 
     arguments = (cut_text.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
-    outcome = engine.writer.run("documents.add", asker, body, arguments)
+    texts = (cut_text.pieces, name, title, labels, pairs, project)
+    outcome = engine.writer.run("documents.add", asker, body, arguments, texts=texts)
     answer = _answer(engine, outcome)
     return replace(answer, warnings=(*answer.warnings, *_names_a_file(source)))
 
@@ -203,7 +204,7 @@ def _add_text(
             f"{doc_type}: erase the document, or add the text under another path",
             rule="transition",
         )
-    work.project = work.project_named(project) or (state.project if state is not None else None)
+    work.project = work.project_named(project) or work.recorded_in(state.project if state is not None else None)
     command = replace(command, project=work.project, doc_type=kind)
     if state is not None and rules.is_known(command, state):
         work.absorbed = state.status == "active"

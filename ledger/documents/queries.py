@@ -13,7 +13,7 @@ from ledger.documents import answers
 from ledger.documents.rules import DocumentState
 from ledger.domain.metadata import Pairs
 from projections.core.rows import Connection
-from projections.views import documents, projects
+from projections.views import documents, projects, quarantine
 from projections.views.documents import ChunkRow as ChunkRow
 
 
@@ -65,8 +65,10 @@ def get_chunk(snapshot: Snapshot, user: str, id: str) -> answers.Chunk | None:
 
 def shown(connection: Connection, state: DocumentState, *, text: bool) -> answers.Document:
     chunks, line = list[answers.Chunk](), 1
-    for chunk in documents.chunks(connection, state.row):
-        chunks.append(_chunk(connection, chunk, state, text=text, line=line))
+    rows = documents.chunks(connection, state.row)
+    held = quarantine.among(connection, [chunk.row for chunk in rows])
+    for chunk in rows:
+        chunks.append(_chunk(connection, chunk, state, text=text, line=line, held=chunk.row in held))
         line += (chunk.metadata or {}).get("lines", 0)
     names = projects.names(connection, {state.project})
     return answers.document(state, names, tuple(chunks))
@@ -76,11 +78,12 @@ def chunk_shown(connection: Connection, chunk: ChunkRow) -> answers.Chunk:
     state = documents.get(connection, chunk.document)
     is_current = chunk.to_position is None and chunk.size is not None
     line = 1 + documents.lines_before(connection, chunk) if is_current else None
-    return _chunk(connection, chunk, state, text=True, line=line)
+    held = bool(quarantine.among(connection, [chunk.row]))
+    return _chunk(connection, chunk, state, text=True, line=line, held=held)
 
 
 def _chunk(
-    connection: Connection, chunk: ChunkRow, state: DocumentState | None, *, text: bool, line: int | None
+    connection: Connection, chunk: ChunkRow, state: DocumentState | None, *, text: bool, line: int | None, held: bool
 ) -> answers.Chunk:
     event = read_event(connection, chunk.row)
     assert event is not None
@@ -94,7 +97,7 @@ def _chunk(
         size=len(content) if content is not None else None,
         line=line,
         metadata=None if content is None else chunk.own or {},
-        status=_status(chunk, state, erased=content is None),
+        status=_status(chunk, state, erased=content is None, held=held),
         title=state.title if state is not None else None,
         path=(state.path or None) if state is not None else None,
         user=event.envelope.user,
@@ -104,9 +107,10 @@ def _chunk(
     )
 
 
-def _status(chunk: ChunkRow, state: DocumentState | None, *, erased: bool) -> str:
+def _status(chunk: ChunkRow, state: DocumentState | None, *, erased: bool, held: bool) -> str:
     if erased:
         return "erased"
     if state is None:
         return "removed"
-    return "replaced" if chunk.to_position is not None else state.status
+    status = "replaced" if chunk.to_position is not None else state.status
+    return "quarantined" if held and status == "active" else status

@@ -348,9 +348,5 @@ def admits(document: DocumentState | None, data: EventData) -> bool:
             return previous == document.text_at
         case ChunkAdded():
             return document.awaited > 0
-        case DocumentRemoved():
-            return (document.underlying or document.status) == "active"
-        case DocumentRestored():
-            return (document.underlying or document.status) == "removed"
         case _:
-            return True
+            return True  # a removal and a restoring also fit where they are for what is already so

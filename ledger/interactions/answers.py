@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Interaction(Answer, frozen=True, kw_only=True):
-    """An interaction with its texts; a text is None if it was erased, or if the call reads no texts.
+    """An interaction with its texts; a text is None if it was erased, or if the call does not read it.
 
     ``reinforcement`` and ``extraction`` are "waiting" (for a response), "pending", "done", "undone" (only a call repeats the
     work), "failed", "off" or "erased". ``skipped`` is the reason why the interaction did not become messages of its session:
     "ignored" or "stateless". After a capture or an added response, ``warnings`` names the ids in ``memories_used`` that are not
-    memories.
+    memories, the secrets that were redacted, and the texts in quarantine.
     """
 
     id: str
@@ -55,12 +55,20 @@ def interaction(
     answer: Mapping[str, str | None],
     pack: object,
 ) -> Interaction:
-    """Return the answer for an interaction; ``answer`` holds the response and its summary, ``pack`` the recorded context."""
+    """Return the answer for an interaction.
+
+    Args:
+        state: The state of the interaction.
+        names: The names of projects and sessions by their ids.
+        prompt: The prompt.
+        answer: The response, unless it was not read, and its summary.
+        pack: The recorded context.
+    """
     return answer_of(
         Interaction,
         state,
         prompt=prompt,
-        response=answer["response"],
+        response=answer.get("response"),
         summary=answer["summary"],
         project=names.get(state.project or "", state.project),
         session=names.get(state.session or "", state.session),

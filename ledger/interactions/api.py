@@ -50,7 +50,7 @@ class InteractionsRead(Area):
         Args:
             client: Only interactions captured through this program.
             metadata: Only interactions that have all of these keys with exactly these values; None is a value too.
-            text: False to read no texts: prompt, response, summary and context are then None.
+            text: False for a list to choose from: the prompt and the summary, and None for the response and the context.
             order: "recorded", or "occurred" for the order in which they happened, as after an import of old conversations.
 
         Raises:

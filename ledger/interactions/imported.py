@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from itertools import count
 from struct import unpack
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +38,16 @@ class SeenLine(Struct, frozen=True):
     key: str = ""
 
 
+class _CleanedLine(Struct, frozen=True):
+    """A line with its number in the file, its fields, and these encoded with and without secrets."""
+
+    number: int
+    line: ImportedLine
+    fields: tuple[object, ...]
+    encoded: bytes
+    harmless: bytes
+
+
 class _DigestedLine(Struct, frozen=True):
     """The digests of a line.
 
@@ -57,11 +67,20 @@ class LineRecognition:
         self._engine, self._writer, self._user = engine, engine.writer, user
         self._counts: dict[int, int] = {}
 
-    def look_up(self, lines: Sequence[tuple[int, ImportedLine]]) -> list[SeenLine]:
-        """Return the ledger's knowledge of the next (number, line) pairs."""
+    def cleaned(self, lines: Sequence[tuple[int, ImportedLine]]) -> list[_CleanedLine]:
+        """Return (number, line) pairs with their fields, encoded with and without secrets; call it before the lock is taken."""
+        harmless, cleaned = self._writer.guard.harmless, list[_CleanedLine]()
+        for number, line in lines:
+            fields = tuple(field or None for field in msgspec.structs.astuple(line))
+            encoded = keys.encoded(fields)
+            cleaned.append(_CleanedLine(number, line, fields, encoded, harmless(encoded, fields)))
+        return cleaned
+
+    def look_up(self, lines: Sequence[_CleanedLine]) -> list[SeenLine]:
+        """Return the ledger's knowledge of the next lines."""
         with self._engine.reading() as connection:
             keeps_secrets = control.policy(connection, self._user).secrets == "off"
-            digested = [self._digests_of(number, line, keeps_secrets) for number, line in lines]
+            digested = [self._digests_of(line, keeps_secrets) for line in lines]
             recorded = control.captures_of(connection, [item.arguments for item in digested])
             # If the ledger has three lines with this content, the fourth equal line of the file is the first new line.
             surplus = [self._count(item.arguments) - recorded.get(item.arguments, 0) for item in digested]
@@ -72,18 +91,16 @@ class LineRecognition:
                 for item, number, key in zip(digested, surplus, first_keys, strict=True)
             ]
 
-    def _digests_of(self, number: int, line: ImportedLine, keeps_secrets: bool) -> _DigestedLine:
-        fields = tuple(field or None for field in msgspec.structs.astuple(line))
-        encoded = keys.encoded(fields)
-        clean = encoded if keeps_secrets else self._writer.guard.harmless(encoded, fields)
-        texts = fields if clean is encoded else msgspec.json.decode(clean)
-        digest = sha256(_encoded(line) if clean is encoded else clean).digest()
+    def _digests_of(self, line: _CleanedLine, keeps_secrets: bool) -> _DigestedLine:
+        clean = line.encoded if keeps_secrets else line.harmless
+        texts: Sequence[Any] = line.fields if clean is line.encoded else msgspec.json.decode(clean)
+        digest = sha256(_encoded(line.line) if clean is line.encoded else clean).digest()
         content = unpack("<4q", digest)  # numbers, because the guards would search a text for secrets
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
         return _DigestedLine(
             content,
             keys.recorded(self._writer, self._user, keys.encoded(["capture", content])),
-            f"import:{number}:{line.occurred_at or ''}:{sizes}",
+            f"import:{line.number}:{line.line.occurred_at or ''}:{sizes}",
         )
 
     def _count(self, arguments: str) -> int:

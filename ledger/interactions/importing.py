@@ -120,7 +120,8 @@ class _Import:
         """Count the lines that ``capture`` would record, and note the warnings that it would give."""
         done = 0
         for chunk in self._file.chunks():
-            for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
+            looked_up = self._imported.look_up(self._imported.cleaned(chunk))
+            for (number, line), seen in zip(chunk, looked_up, strict=True):
                 self._count(number, line, seen)
                 self.captured += seen.state == "new"
                 if seen.state == "new" and line.memories_used:
@@ -132,9 +133,12 @@ class _Import:
     def capture(self, progress: Progress | None) -> None:
         """Capture the good lines, each chunk in one commit."""
         done = 0
+        writer = self._engine.writer
         for chunk in self._file.chunks():
-            with self._engine.writer.batch():
-                for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
+            cleaned = self._imported.cleaned(chunk)
+            scans = writer.guard.ahead([line for _, line in chunk])
+            with writer.guard.held(scans, room=None), writer.batch():
+                for (number, line), seen in zip(chunk, self._imported.look_up(cleaned), strict=True):
                     self._count(number, line, seen)
                     if seen.state == "new":
                         self._capture_line(number, line, seen)

@@ -13,8 +13,7 @@ from msgspec import Struct
 from ledger.core.log_reading import find_row
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
-from ledger.english import substring
-from ledger.english.matching import Match, Response, judge, sought
+from ledger.english.matching import SUBSTRING, Match, Response, judge, sought
 from ledger.events import Denied, Matched, ReinforcementEvaluated
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
@@ -52,7 +51,7 @@ def evaluate(
     """Search for the memories that a text restates or denies; ``text`` is the response and its summary."""
     response, scope = Response(text), projects.together(connection, project)
     size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
-    if matcher == substring.NAME:  # an index of words cannot find a substring that begins inside a word
+    if matcher == SUBSTRING:  # an index of words cannot find a substring that begins inside a word
         texts = [
             (memory.row, memory.content)
             for memory in memories.pool(connection, user, scope)
@@ -127,9 +126,8 @@ def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> d
         for denial in turn.denials:
             row = find_row(connection, denial.memory, "m", user)
             memory = memories.get(connection, row) if row is not None else None
-            if memory is None or memory.status != "active" or memory.quarantined:
-                continue
-            if memory.decided_at < denial.position:
+            # A quarantine is a decision too, unless it began with the denial, as by a user's wish to forget.
+            if memory is not None and memory.status == "active" and memory.decided_at < denial.position:
                 turns_by_row[memory.row] = (*turns_by_row.get(memory.row, ()), turn.id)
     return turns_by_row
 

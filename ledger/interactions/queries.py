@@ -36,7 +36,7 @@ def listing(
     """Return interactions that pass the filters, newest or oldest first.
 
     ``project`` and ``session`` are names; ``project=""`` means interactions without a project. Without ``text`` the answers have
-    no texts, and no event is read.
+    the prompt and the summary alone.
     """
     connection = snapshot.connection
     project_ids = scope_of(connection, filters.user, project)
@@ -57,18 +57,21 @@ def interactions_shown(
     connection: Connection, states: Sequence[InteractionState], *, text: bool = True
 ) -> list[answers.Interaction]:
     names = projects.names(connection, (id for state in states for id in (state.project, state.session)))
-    if text:
-        return [_marked(connection, state, recorded(connection, state, names)) for state in states]
-    return [
-        _marked(connection, state, answers.interaction(state, names, None, {"response": None, "summary": None}, None))
-        for state in states
-    ]
+    return [_marked(connection, state, recorded(connection, state, names, text=text)) for state in states]
 
 
-def recorded(connection: Connection, state: InteractionState, names: Mapping[str, str]) -> answers.Interaction:
-    """Return the interaction with its texts and context from the log, without the mark of a quarantine."""
+def recorded(
+    connection: Connection, state: InteractionState, names: Mapping[str, str], *, text: bool = True
+) -> answers.Interaction:
+    """Return the interaction with its texts from the log, without the mark of a quarantine.
+
+    Without ``text`` the answer has the prompt and the summary, and neither the response nor the context is read.
+    """
     captured = event_data(connection, state.prompt_at)
-    prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
+    prompt = text_of(connection, captured.prompt)
+    if not text:
+        return answers.interaction(state, names, prompt, answer_texts(connection, state, ("summary",)), None)
+    context = msgspec.json.decode(captured.context)
     return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
 
 

@@ -23,6 +23,7 @@ from ledger.events import (
 from ledger.log.event_base import NOTHING
 
 ERASED = "erased"
+HANDED_IN = "handed_in/1"  # the matcher of a denial that an agent read in a turn; the turn's answer was not evaluated
 ATTEMPTS = 3  # after so many failures a reinforcement or extraction is repeated only by a call
 
 WORK_STATUSES = ("waiting", "pending", "done", "undone", "failed", "off", ERASED)
@@ -62,6 +63,7 @@ class InteractionState(Struct, frozen=True, gc=False):
     response_at: int | None
     reinforcement: str
     extraction: str
+    extractor: str  # the rules or the model whose extraction counts last; "" for none
     reinforcement_attempts: int  # consecutive failed attempts
     extraction_attempts: int
     denials: tuple[Denial, ...]
@@ -154,9 +156,11 @@ def evolve(interaction: InteractionState | None, event: AnyEvent) -> Interaction
             return now
         case ReinforcementEvaluated():
             denials = (Denial(denied.memory, event.position) for denied in data.denied)
+            if data.matcher == HANDED_IN:
+                return replace(now, denials=(*now.denials, *denials))
             return replace(now, reinforcement="done", reinforcement_attempts=0, denials=(*now.denials, *denials))
         case CandidatesExtracted():
-            return replace(now, extraction="done", extraction_attempts=0)
+            return replace(now, extraction="done", extractor=data.extractor, extraction_attempts=0)
         case ReinforcementFailed():
             attempt = now.reinforcement_attempts + 1
             return replace(
@@ -173,7 +177,7 @@ def without(interaction: InteractionState | None, event: AnyEvent) -> Interactio
     """Return the interaction after a void event: a void evaluation or extraction leaves the work "undone", not "pending"."""
     if interaction is not None and isinstance(event.data, CandidatesExtracted):
         return replace(interaction, extraction=_undone(interaction.extraction))
-    if interaction is not None and isinstance(event.data, ReinforcementEvaluated):
+    if interaction is not None and isinstance(event.data, ReinforcementEvaluated) and event.data.matcher != HANDED_IN:
         return replace(interaction, reinforcement=_undone(interaction.reinforcement))
     return interaction
 
@@ -204,6 +208,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> InteractionState:
         response_at=event.position if answered or None in (data.response, data.summary) else None,
         reinforcement=ready if data.reinforce else "off",
         extraction=ready if data.extract or ready == ERASED else "off",
+        extractor="",
         reinforcement_attempts=0,
         extraction_attempts=0,
         denials=(),

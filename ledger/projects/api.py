@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, page
-from ledger.domain.errors import NotFoundError
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text, plural, texts
-from ledger.projects import commands, queries
-from ledger.projects.answers import ProjectInfo, StateEntry
+from ledger.log.paths import StrPath, path_name
+from ledger.projects import choosing, commands, queries
+from ledger.projects.answers import FolderProject, ProjectInfo, StateEntry
+from ledger.projects.folders import place_of, working_folder
 from ledger.projects.rules import check_category
 from ledger.recall import recalling
 from ledger.recall.packs import Pack
@@ -18,6 +21,16 @@ from ledger.types import Page, ProjectStatus, StateCategory, Unit, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
+
+
+def _folder(folder: StrPath | None) -> str:
+    """Return a folder as text: that of an agent or a person for None, and "" for what can be no path."""
+    if folder is None:
+        return working_folder()
+    try:
+        return os.path.expanduser(path_name(folder))
+    except RejectedError:
+        return ""
 
 
 class ProjectsRead(Area):
@@ -70,6 +83,21 @@ class ProjectsRead(Area):
         if project is None:
             raise NotFoundError(f"no project of this user is called {name!r:.60}")
         return project
+
+    def of(self, folder: StrPath | None = None, *, project: str | None = None) -> FolderProject:
+        """Return the project of a folder, and whether the memory is off there; nothing is recorded.
+
+        The project belongs to the root of the folder's repository, so that worktrees and subfolders share it; a folder that
+        is no repository is its own root. The first that there is counts: the argument ``project``, the project that the
+        repository's ``.memory-ledger.toml`` names, the project that the root is linked with, and the name of the root.
+
+        Args:
+            folder: The folder; None for ``CLAUDE_PROJECT_DIR``, or else the working directory; "" for no folder.
+            project: The project that somebody named, which wins; None if nobody did.
+        """
+        texts(project=project)
+        with self._engine.snapshot() as snapshot:
+            return choosing.of(snapshot, self._scope.user, _folder(folder), project or None)
 
     def context(self, project: str | None = None, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
         """Return the context of a project for a prompt: its trusted state and its ten newest memories.
@@ -144,6 +172,54 @@ class Projects(ProjectsRead):
             ConflictError: Another project has this name.
         """
         return commands.add_alias(self._engine, self._scope.asker(options), project, alias)
+
+    def rename(self, project: str, name: str, **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Give a project another name; the former name stays an alias, and ``undo`` takes the new name back.
+
+        Args:
+            project: A name, an alias or an id.
+            name: The new name.
+
+        Raises:
+            NotFoundError: This user has no such project.
+            ConflictError: Another project has this name.
+        """
+        return commands.rename(self._engine, self._scope.asker(options), project, name)
+
+    def link(self, project: str, folder: StrPath = ".", **options: Unpack[WriteOptions]) -> ProjectInfo:
+        """Make a folder's root a root of a project: after the folder moved, or if two repositories share a memory.
+
+        Of several links of one root the last counts, and ``undo`` takes a link back.
+
+        Args:
+            project: A name, an alias or an id.
+            folder: A folder in the repository, or a folder that is no repository.
+
+        Raises:
+            NotFoundError: This user has no such project, or there is no such folder.
+            RejectedError: The folder is a home directory, or lies above one.
+        """
+        path = _folder(folder)
+        if not os.path.isdir(path):
+            raise NotFoundError(f"there is no folder {path!r:.200}")
+        if (place := place_of(path)) is None:
+            raise RejectedError(f"{path!r:.200} is a home directory or lies above one: link a folder in it")
+        return commands.link(self._engine, self._scope.asker(options), project, place)
+
+    def enter(
+        self, folder: StrPath | None = None, *, project: str | None = None, **options: Unpack[WriteOptions]
+    ) -> FolderProject:
+        """Return the project of a folder as ``of`` does, and at the first use of its root link the root with the project.
+
+        A project whose name the folder has, and that has no root, is linked without a question. If the project has another
+        root, a project with a part of the path in its name is added. Where the memory is off, nothing is recorded.
+
+        Args:
+            folder: The folder; None for ``CLAUDE_PROJECT_DIR``, or else the working directory; "" for no folder.
+            project: The project that somebody named, which wins; None if nobody did.
+        """
+        texts(project=project)
+        return commands.enter(self._engine, self._scope.asker(options), _folder(folder), project or None)
 
     def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> ProjectInfo:
         """Join a project into another, so that the names of both find the records of both; ``undo`` separates them again.

@@ -1,4 +1,4 @@
-"""The commands on projects: add, alias, join, archive, restore, and set the trusted state (only a person may set it)."""
+"""The commands on projects: add, name, link, join, archive, restore, and set the trusted state (only a person may set it)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text
-from ledger.events import ProjectRegistered
+from ledger.events import ProjectLinked, ProjectRegistered
 from ledger.projects import answers, rules
+from ledger.projects.choosing import chosen, machine_of, of
+from ledger.projects.folders import Place, place_of
 from ledger.projects.queries import shown as project_shown
 from ledger.projects.rules import VALUE_BYTES, ProjectState
 from projections.views import projects
@@ -56,6 +58,63 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
         _emit(work, projects.whole(work.connection(), state), rules.AddProjectAlias(alias))
 
     return _change(engine, asker, "projects.add_alias", project, body, (project, alias))
+
+
+def rename(engine: Engine, asker: Who, project: str, name: str) -> answers.ProjectInfo:
+    """Give a project another name; the former name stays an alias."""
+    check_text("a project's name", name)
+
+    def body(work: Work, state: ProjectState) -> None:
+        known = projects.find(work.connection(), work.who.user, "p", name)
+        if known is not None and known[1] != state.row:
+            raise ConflictError(
+                f"the name {name!r:.60} belongs to another project, or to one that was joined into this one; choose a name "
+                "that no project has"
+            )
+        work.check_not_elsewhere("p", name)
+        _emit(work, state, rules.Rename(name))
+
+    return _change(engine, asker, "projects.rename", project, body, (project, name))
+
+
+def link(engine: Engine, asker: Who, project: str, place: Place) -> answers.ProjectInfo:
+    """Make a root a root of a project, whichever project it belonged to."""
+
+    def body(work: Work, state: ProjectState) -> None:
+        work.rows.flush()
+        machine = machine_of(work.connection(), place)
+        if projects.rooted(work.connection(), work.who.user, machine, place.root) != state.id:
+            _emit(work, state, rules.LinkRoot(machine, place.root))
+
+    return _change(engine, asker, "projects.link", project, body, (project, place.root))
+
+
+def enter(engine: Engine, asker: Who, folder: str, project: str | None) -> answers.FolderProject:
+    """Return the project of a folder; at the first use of its root also add the project and link the root.
+
+    A link that is on record needs no command. Where the memory is off, nothing is recorded.
+    """
+    with engine.snapshot() as snapshot:
+        found = of(snapshot, asker.user, folder, project)
+    place = place_of(folder)
+    if place is None or project is not None or found.linked or found.off:
+        return found
+
+    def body(work: Work) -> str:
+        work.rows.flush()
+        choice = chosen(work.connection(), work.who.user, place)
+        stream = choice.id or work.project_named(choice.name)
+        assert stream is not None
+        state = work.find(stream, "p") if choice.id else None
+        work.project = stream
+        if not choice.linked:
+            work.emit(stream, ProjectLinked(place.root, choice.machine), first=state.row if state else 0)
+        work.absorbed = not work.emitted
+        return stream
+
+    engine.writer.run("projects.enter", asker, body, (place.root,))
+    with engine.snapshot() as snapshot:
+        return of(snapshot, asker.user, folder, project)
 
 
 def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.ProjectInfo:
@@ -158,9 +217,8 @@ def _project_named(engine: Engine, work: Work, project: str, register: bool) -> 
         state: ProjectState = work.load(id, "p")
         return state
     stream = work.project_named(project) if register else None
-    if stream is None:
-        raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return ProjectState(0, stream, work.who.user, project, "", rules.ACTIVE, (), (), (), work.recorded_at, 0, 0)
+    stream = work.project_known(project) if stream is None else stream  # which raises
+    return ProjectState(0, stream, work.who.user, project, "", rules.ACTIVE, (), (), (), (), work.recorded_at, 0, 0)
 
 
 def _answer(engine: Engine, outcome: Outcome) -> answers.ProjectInfo:

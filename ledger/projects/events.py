@@ -30,6 +30,26 @@ class ProjectAliasAdded(EventData, frozen=True):
     alias: Annotated[Text | None, Use("name")]
 
 
+class ProjectRenamed(EventData, frozen=True):
+    """Another name in the place of the project's name, which stays an alias."""
+
+    traits = Traits("reversible", governs="project")
+
+    name: Annotated[Text | None, Use("name")]
+
+
+class ProjectLinked(EventData, frozen=True):
+    """A root of the project: its repository, or its folder, on a machine. Of several links of one root the last counts.
+
+    ``machine`` is "" for a path that begins with "~/", and in a file with a log of its own.
+    """
+
+    traits = Traits("reversible", governs="project")
+
+    path: Annotated[Text | None, Use("name")]
+    machine: Annotated[Text | None, Use("name")] = ""
+
+
 class ProjectArchived(EventData, frozen=True):
     """The archiving of a project, which leaves it out of lists and of packs that name no project."""
 

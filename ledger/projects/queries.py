@@ -10,7 +10,7 @@ from ledger.core.snapshot import NOWHERE, Snapshot, load, named
 from ledger.projects import answers
 from ledger.projects.rules import ProjectState
 from projections.core.rows import Connection
-from projections.views import projects
+from projections.views import control, projects
 
 
 def get(snapshot: Snapshot, user: str, name: str) -> answers.ProjectInfo | None:
@@ -32,7 +32,8 @@ def listing(
     """Return the projects of a user with these statuses (an empty list means all), newest or oldest first."""
     start = start_behind(snapshot.connection, after, oldest_first=oldest_first)
     rows = projects.listing(snapshot.connection, user, statuses, start=start, limit=limit)
-    return [shown(snapshot.connection, row) for row in rows]
+    off = control.policy(snapshot.connection, user).off
+    return [shown(snapshot.connection, row, off=off) for row in rows]
 
 
 def state(
@@ -62,11 +63,28 @@ def _without_joined(connection: Connection, user: str, name: str) -> ProjectStat
 
 
 def shown(
-    connection: Connection, project: ProjectState, *, replayed: bool = False, absorbed: bool = False
+    connection: Connection,
+    project: ProjectState,
+    *,
+    off: Sequence[str] | None = None,
+    replayed: bool = False,
+    absorbed: bool = False,
 ) -> answers.ProjectInfo:
-    """Return the answer for a project with the names and the state of the projects joined into it."""
+    """Return the answer for a project with the names and the state of the projects joined into it.
+
+    ``off`` are the ids of the projects that the user's policy switches off, if the caller has them.
+    """
     state = projects.whole(connection, project)
     entries = tuple(
         answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state
     )
-    return answer_of(answers.ProjectInfo, state, state=entries, replayed=replayed, absorbed=absorbed)
+    roots = tuple(f"{machine}:{path}" if machine else path for machine, path in projects.roots(connection, state.id))
+    if off is None:
+        off = control.policy(connection, state.user).off if state.user is not None else ()
+    own = {"state": entries, "roots": roots, "off": is_off(connection, off, state.id)}
+    return answer_of(answers.ProjectInfo, state, **own, replayed=replayed, absorbed=absorbed)
+
+
+def is_off(connection: Connection, off: Sequence[str], project: str) -> bool:
+    """Return True if a project, or a project joined with it, is among those that are switched off."""
+    return bool(off) and not set(off).isdisjoint(projects.together(connection, project))

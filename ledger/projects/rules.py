@@ -15,7 +15,9 @@ from ledger.events import (
     ProjectArchived,
     ProjectDescribed,
     ProjectJoined,
+    ProjectLinked,
     ProjectRegistered,
+    ProjectRenamed,
     ProjectRestored,
     ProjectStateInvalidated,
     ProjectStateSet,
@@ -45,6 +47,14 @@ class JoinedProject(Struct, frozen=True):
     position: int
 
 
+class ProjectRoot(Struct, frozen=True):
+    """A root of a project on a machine, and the position of the event that linked it."""
+
+    machine: str | None
+    path: str | None
+    position: int
+
+
 class ProjectState(Struct, frozen=True):
     row: int
     id: str
@@ -55,6 +65,7 @@ class ProjectState(Struct, frozen=True):
     aliases: tuple[str | None, ...]
     state: tuple[TrustedEntry, ...]
     joined: tuple[JoinedProject, ...]
+    roots: tuple[ProjectRoot, ...]
     recorded_at: str
     version: int
     position: int
@@ -62,6 +73,15 @@ class ProjectState(Struct, frozen=True):
 
 class AddProjectAlias(Struct, frozen=True):
     alias: str
+
+
+class Rename(Struct, frozen=True):
+    name: str
+
+
+class LinkRoot(Struct, frozen=True):
+    machine: str
+    path: str
 
 
 class DescribeProject(Struct, frozen=True):
@@ -94,7 +114,9 @@ class InvalidateState(Struct, frozen=True):
     reason: str = ""
 
 
-Command = AddProjectAlias | DescribeProject | Join | Archive | RestoreProject | SetState | InvalidateState
+Command = (
+    AddProjectAlias | Rename | LinkRoot | DescribeProject | Join | Archive | RestoreProject | SetState | InvalidateState
+)
 
 
 def name_form(name: str) -> str:
@@ -109,6 +131,10 @@ def decide(command: Command, project: ProjectState) -> list[EventData]:
         case AddProjectAlias(alias):
             known = {name_form(name) for name in (project.name, *project.aliases) if name is not None}
             return [] if name_form(alias) in known else [ProjectAliasAdded(alias)]
+        case Rename(name):
+            return [ProjectRenamed(name)] if name != project.name else []
+        case LinkRoot(machine, path):
+            return [ProjectLinked(path, machine)]
         case DescribeProject(description):
             return [ProjectDescribed(description)] if description and not project.description else []
         case Join(joined_id, reason):
@@ -149,6 +175,8 @@ def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None
         ProjectRegistered
         | ProjectDescribed
         | ProjectAliasAdded
+        | ProjectRenamed
+        | ProjectLinked
         | ProjectJoined
         | ProjectArchived
         | ProjectRestored
@@ -163,6 +191,10 @@ def evolve(project: ProjectState | None, event: AnyEvent) -> ProjectState | None
             return now
         case ProjectAliasAdded(alias):
             return replace(now, aliases=(*now.aliases, alias))
+        case ProjectRenamed(name):
+            return _renamed(now, name)
+        case ProjectLinked(path, machine):
+            return replace(now, roots=(*now.roots, ProjectRoot(machine, path, event.position)))
         case ProjectDescribed(description):
             return replace(now, description=description)
         case ProjectJoined(joined_id):
@@ -190,10 +222,19 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> ProjectState:
         aliases=(),
         state=(),
         joined=(),
+        roots=(),
         recorded_at=event.envelope.recorded_at,
         version=event.version,
         position=event.position,
     )
+
+
+def _renamed(project: ProjectState, name: str | None) -> ProjectState:
+    """Return a project under its new name, with the former name as an alias; an erased new name changes nothing."""
+    if name is None:
+        return project
+    others = [other for other in (project.name, *project.aliases) if other is not None]
+    return replace(project, name=name, aliases=tuple(other for other in others if name_form(other) != name_form(name)))
 
 
 def _entry(event: AnyEvent, data: ProjectStateSet) -> TrustedEntry:

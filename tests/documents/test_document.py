@@ -151,8 +151,8 @@ def test_what_still_makes_sense_without_what_came_before() -> None:
         replace(given, text_at=9), EVENTS["DocumentReplaced"]
     )
     assert not admits(given, EVENTS["ChunkAdded"]) and admits(replace(given, awaited=1), EVENTS["ChunkAdded"])
-    assert admits(given, EVENTS["DocumentRemoved"]) and not admits(given, EVENTS["DocumentRestored"])
-    assert admits(replace(given, status="removed"), EVENTS["DocumentRestored"])
+    for status in ("active", "removed"):
+        assert all(admits(replace(given, status=status), EVENTS[f"Document{end}"]) for end in ("Removed", "Restored"))
 
 
 @pytest.mark.parametrize("state", [document(), document(user=None, path=None, title=None, tags=(), digest=None)])

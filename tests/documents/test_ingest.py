@@ -131,7 +131,7 @@ def test_a_removed_document_is_restored_by_taking_it_in_again(ledger: Ledger) ->
     )
 
 
-def test_a_key_makes_it_idempotent(ledger: Ledger) -> None:
+def test_documents_add_with_a_repeated_key_is_answered_as_before(ledger: Ledger) -> None:
     first = ledger.documents.add(NOTES, idempotency_key="k")
     again = ledger.documents.add(NOTES, idempotency_key="k")
     assert (again.id, again.replayed) == (first.id, True)
@@ -197,7 +197,7 @@ def test_a_file_that_is_no_text_is_refused_and_leaves_no_trace(
 @pytest.mark.parametrize(
     "text", ["", " \n", "a\0b", "\ud800", "x" * (TEXT_BYTES + 1)], ids=lambda given: repr(given[:6])
 )
-def test_a_text_that_is_none_is_refused(ledger: Ledger, text: str) -> None:
+def test_documents_add_refuses_an_invalid_text(ledger: Ledger, text: str) -> None:
     with pytest.raises(RejectedError):
         ledger.documents.add(text)
     assert ledger.position == 1

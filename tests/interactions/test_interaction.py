@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger import events as e
 from ledger.interactions.rules import (
+    HANDED_IN,
     Attach,
     Denial,
     InteractionState,
@@ -82,7 +83,16 @@ def test_a_response_stays() -> None:
                 "denials": (Denial(OTHER_MEMORY, 8), Denial(OTHER_MEMORY, 9)),
             },
         ),
-        (interaction(extraction_attempts=2), EXTRACTED, {"extraction": "done", "extraction_attempts": 0}),
+        (
+            interaction(extraction_attempts=2),
+            EXTRACTED,
+            {"extraction": "done", "extractor": EXTRACTED.extractor, "extraction_attempts": 0},
+        ),
+        (
+            interaction(reinforcement="pending"),
+            e.ReinforcementEvaluated(HANDED_IN, 0, denied=(e.Denied(OTHER_MEMORY, "ended"),)),
+            {"denials": (Denial(OTHER_MEMORY, 8), Denial(OTHER_MEMORY, 9))},
+        ),
         (interaction(), e.ReinforcementFailed("OSError"), {"reinforcement_attempts": 1}),
         (
             interaction(reinforcement_attempts=2),
@@ -295,7 +305,7 @@ def test_an_alias_added_later_finds_the_old_rows(ledger: Ledger) -> None:
     assert prompts(ledger.interactions.list(project="assistant")) == ["two", "one"]
 
 
-def test_newest_first_whatever_the_clock_says(ledger: Ledger, clock: Clock) -> None:
+def test_interactions_are_listed_newest_first_even_if_the_clock_goes_back(ledger: Ledger, clock: Clock) -> None:
     for number in range(5):
         ledger.capture(f"turn {number}")
         clock.advance(seconds=-10 * (number % 2))

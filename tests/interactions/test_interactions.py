@@ -33,12 +33,15 @@ def test_a_listing_is_read_page_by_page_newest_first(ledger: Ledger) -> None:
         ledger.interactions.list(client="cli", after=first.next)
 
 
-def test_every_page_of_a_slim_listing_is_slim(ledger: Ledger) -> None:
-    for number in range(3):
-        ledger.capture(f"Question {number}?")
+def test_every_page_without_full_texts_keeps_prompt_and_summary(ledger: Ledger) -> None:
+    for number in range(2):
+        ledger.capture(f"Question {number}?", "A long answer.", summary=f"answer {number}", context={"shown": [1]})
+    ledger.interactions.add_response(ledger.capture("Question 2?").id, "A long answer.", summary="answer 2")
     page = ledger.interactions.list(text=False, limit=1)
-    assert [turn.prompt for turn in page.all()] == [None] * 3
-    assert page.next is not None and ledger.interactions.list(limit=1, after=page.next)[0].prompt == "Question 1?"
+    assert [(turn.prompt, turn.summary, turn.response, turn.context) for turn in page.all()] == [
+        (f"Question {number}?", f"answer {number}", None, None) for number in (2, 1, 0)
+    ]
+    assert page.next is not None and ledger.interactions.list(limit=1, after=page.next)[0].response == "A long answer."
 
 
 def test_a_time_without_an_offset_is_refused_with_the_form_to_use(ledger: Ledger) -> None:

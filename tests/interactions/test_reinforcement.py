@@ -37,7 +37,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
         "InteractionCaptured", "ReinforcementEvaluated", "MemoryReinforced",
     ]  # fmt: skip
     assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 5, "total": 5, "fraction": 1_000_000}]
-    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/5", 1)
+    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/6", 1)
     assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == (
         "policy:reinforcement",
         captured.event_id,
@@ -45,7 +45,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
     )
     assert reinforced.data == {
         "rule": "linear/1", "delta": 20_000, "interaction": turn.id,
-        "matcher": "stems/5", "fraction": 1_000_000,
+        "matcher": "stems/6", "fraction": 1_000_000,
     }  # fmt: skip
 
 
@@ -183,8 +183,8 @@ def test_reinforcement_can_be_left_out(ledger: Ledger) -> None:
         ("substring/1", "likes tea ab", "likes tea ab", True),  # 12
         ("substring/1", "a" * 80 + "b", "a" * 80, True),
         ("substring/1", ROAST, SAID, False),
-        ("stems/5", ROAST, SAID, True),
-        ("stems/5", ROAST, "COFFEE  roasted dark:\n users prefer", False),
+        ("stems/6", ROAST, SAID, True),
+        ("stems/6", ROAST, "COFFEE  roasted dark:\n users prefer", False),
     ],
 )
 def test_the_matcher_is_a_matter_of_policy(
@@ -406,13 +406,13 @@ def test_a_policy_that_names_a_deleted_matcher_gets_the_default_and_the_doctor_s
     with monkeypatch.context() as patched:
         patched.setitem(policy.CHECKS, "matcher", lambda _name, value: value)
         ledger.policy.set(matcher="stems/3", max_matches=7)
-    assert (ledger.policy.get().matcher, ledger.policy.get().max_matches) == ("stems/5", 7)
+    assert (ledger.policy.get().matcher, ledger.policy.get().max_matches) == ("stems/6", 7)
     fact = ledger.remember(ROAST, kind="preference")
     ledger.capture("What do I drink?", SAID)
     assert counts(ledger, fact) == [1]
     notes = [each.found for each in ledger.maintenance.doctor().findings if each.what == "policy"]
     assert notes == [
-        "the policy of 1 user names the matcher 'stems/3', which this version does not have; stems/5 takes its place"
+        "the policy of 1 user names the matcher 'stems/3', which this version does not have; stems/6 takes its place"
     ]
     with pytest.raises(RejectedError, match="matcher cannot be 'stems/4'"):
         ledger.policy.set(matcher="stems/4")

@@ -100,7 +100,7 @@ def test_a_join_is_undone_and_redone(ledger: Ledger) -> None:
     assert ledger.history.what_if(without=at).changed == ()
 
 
-def test_a_new_write_by_either_name_is_one_of_the_target(ledger: Ledger) -> None:
+def test_after_a_join_a_write_under_either_name_belongs_to_the_target(ledger: Ledger) -> None:
     first = ledger.remember(OARS, project="harbour")
     ledger.projects.add("larder")
     old = ledger.projects.get("harbour").id

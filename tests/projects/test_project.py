@@ -78,7 +78,7 @@ def test_each_event_assigns_what_it_says() -> None:
 
 def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
     begun = evolve(None, recorded(EVENTS["ProjectRegistered"], stream=PROJECT, version=1, position=7))
-    assert begun == project(aliases=(), state=(), joined=(), version=1, position=7)
+    assert begun == project(aliases=(), state=(), joined=(), roots=(), version=1, position=7)
     assert evolve(None, recorded(EVENTS["ProjectAliasAdded"])) is None
     assert evolve_session(None, recorded(EVENTS["SessionOpened"], stream=SESSION, version=1, position=7)) == session()
     assert admits(None, EVENTS["ProjectRegistered"]) and not admits(None, EVENTS["ProjectStateSet"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledger.aio.ledger import AsyncLedger as AsyncLedger
 from ledger.aio.ledger import AsyncPastLedger as AsyncPastLedger
+from ledger.aio.ledger import AsyncSession as AsyncSession
 from ledger.aio.pages import AsyncPage as AsyncPage
-from ledger.aio.sessions import AsyncSession as AsyncSession
 
 __all__ = ["AsyncLedger", "AsyncPage", "AsyncPastLedger", "AsyncSession"]

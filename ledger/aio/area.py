@@ -7,7 +7,6 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar
 
-from ledger.aio.pages import AsyncHits, AsyncPage
 from ledger.aio.threads import Threads
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import name_as_known
@@ -15,8 +14,6 @@ from ledger.domain.late import name_as_known
 if TYPE_CHECKING:
     from ledger.aio.opening import QueuedLedger
     from ledger.api import Ledger
-    from ledger.sessions.search_answers import Hits
-    from ledger.types import Cancel, Page
 
 T = TypeVar("T")
 L = TypeVar("L", bound="OpenedLedger")
@@ -43,27 +40,6 @@ class AsyncArea:
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._sync)[1:]}"
-
-    async def _read(self, call: Callable[[], T]) -> T:
-        return await self._threads.read(call)
-
-    async def _work(self, call: Callable[[], T]) -> T:
-        return await self._threads.work(call)
-
-    async def _decide(self, call: Callable[[], T]) -> T:
-        return await self._threads.decide(call)
-
-    async def _wait(self, call: Callable[[Cancel], T], cancel: Cancel | None) -> T:
-        return await self._threads.wait(call, cancel)
-
-    def _iterate(self, begin: Callable[[Cancel], Iterator[T]], cancel: Cancel | None) -> AsyncIterator[T]:
-        return self._threads.iterate(begin, cancel)
-
-    def _page(self, page: Page[T]) -> AsyncPage[T]:
-        return AsyncPage(page, self._threads.read)
-
-    def _hits(self, hits: Hits) -> AsyncHits:
-        return AsyncHits(hits, self._threads.read)
 
 
 class Opening(Coroutine[object, object, L]):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from ledger.core.grouping import waits_for_itself
 from ledger.domain.errors import RejectedError
+from ledger.guards.guarding import Unscanned
 
 if TYPE_CHECKING:
     from ledger.core.grouping import CommitQueue
@@ -60,7 +61,10 @@ class Threads:
 
         queued = TaskCommand(call, alone=alone)
         self._queue.submit(queued)
-        return cast("T", await queued.settled)
+        try:
+            return cast("T", await queued.settled)
+        except Unscanned:  # a working thread scans the texts first, while the others' commands go on
+            return await self.work(call)
 
     async def batch(self, call: Callable[[], T]) -> T:
         """Run a batch whole on the writer thread, alone; from inside it no awaited call of this ledger is taken."""

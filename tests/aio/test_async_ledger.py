@@ -230,7 +230,7 @@ def test_an_opening_that_nobody_awaits_warns_by_its_name(path):
 
 
 @running
-async def test_errors_are_those_of_the_plain_ledger(path):
+async def test_awaited_calls_raise_the_errors_of_the_plain_ledger(path):
     async with opened(path) as ledger:
         with pytest.raises(RejectedError, match="blank"):
             await ledger.remember(" ")

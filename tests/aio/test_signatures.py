@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -9,25 +10,48 @@ from collections.abc import Iterator
 import pytest
 
 from ledger import Ledger, PastLedger
-from ledger.aio import AsyncLedger, AsyncPastLedger
+from ledger.aio import AsyncLedger, AsyncPastLedger, made
 from tools.pages import async_classes, reference
 
 CLASSES = async_classes.plain_classes()
-FILE_OF = {module: file for file, (modules, _) in async_classes.FILES.items() for module in modules}
 ALWAYS = {"close": "aclose"}  # calls with a name of their own
 
 
 def pairs() -> Iterator[tuple[str, type, type]]:
     """Each plain class with its counterpart."""
+    home = importlib.import_module("ledger.aio.ledger")
     for name, plain in CLASSES.items():
-        made = importlib.import_module(f"ledger.aio.{FILE_OF[plain.module]}")
-        yield name, getattr(importlib.import_module(plain.module), name), getattr(made, f"Async{name}")
+        yield name, getattr(importlib.import_module(plain.module), name), getattr(home, f"Async{name}")
 
 
-@pytest.mark.parametrize("file", async_classes.FILES)
-def test_the_generated_file_is_current(file):
+def test_the_file_of_types_is_current():
     """``python tools/pages/async_classes.py`` writes it."""
-    assert (async_classes.AIO / f"{file}.py").read_text(encoding="utf-8") == async_classes.source(file)
+    assert async_classes.STUB.read_text(encoding="utf-8") == async_classes.source()
+
+
+def test_the_types_name_the_classes_that_are_made_and_their_calls():
+    stated = {node.name: node for node in ast.parse(async_classes.source()).body if isinstance(node, ast.ClassDef)}
+    classes = {f"Async{name}": kind for name, kind in made.plain_classes().items()}
+    assert stated.keys() == classes.keys() == made.counterparts().keys()
+    for name, node in stated.items():
+        calls = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+        assert calls == {call for call, _ in made.public(classes[name])}, name
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                call = inspect.getattr_static(made.counterparts()[name], each.name)
+                call = call.__func__ if isinstance(call, classmethod) else call
+                assert isinstance(each, ast.AsyncFunctionDef) == inspect.iscoroutinefunction(call), (name, each.name)
+
+
+def test_what_is_one_command_without_a_plan_runs_on_the_writer_thread():
+    """Its last statement is a call with the writer as its first argument; nothing before it searches or asks a model."""
+    for name, plain in CLASSES.items():
+        for function in plain.functions:
+            last = function.body[-1]
+            call = last.value if isinstance(last, ast.Return) else None
+            decides = isinstance(call, ast.Call) and call.args and ast.unparse(call.args[0]) == "self._engine.writer"
+            kind = made.plain_classes()[name]
+            assert (made.way(kind, function.name) == "decide") == bool(decides), f"{name}.{function.name}"
 
 
 def test_every_class_of_the_public_surface_has_a_counterpart():

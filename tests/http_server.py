@@ -16,6 +16,7 @@ import httpx2
 
 from ledger import AsyncLedger
 from ledger.doors.http.serving import Server, server_of
+from ledger.doors.web_server import ConnectionBounds
 
 SECONDS = 30
 
@@ -36,7 +37,12 @@ class HttpServer(NamedTuple):
 
 @contextmanager
 def served(
-    path: Path, *, read_only: bool = False, pulse: float | None = None, clock: Callable[[], datetime] | None = None
+    path: Path,
+    *,
+    read_only: bool = False,
+    pulse: float | None = None,
+    clock: Callable[[], datetime] | None = None,
+    bounds: ConnectionBounds | None = None,
 ) -> Iterator[HttpServer]:
     """Yield a server over the ledger at a path."""
     begun, problem = threading.Event(), list[BaseException]()
@@ -47,7 +53,7 @@ def served(
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
             async with AsyncLedger.open(path, readonly=read_only, clock=clock) as ledger:
-                server = server_of(ledger, host="127.0.0.1", port=port, read_only=read_only)
+                server = server_of(ledger, host="127.0.0.1", port=port, read_only=read_only, bounds=bounds)
                 if pulse is not None:
                     server.config.app.state.door.streams.pulse = pulse  # type: ignore[union-attr]
                 serving = asyncio.ensure_future(server.serve(sockets=[listener]))

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ class McpCaller:
         return {tool.name: tool for tool in (await self.client.list_tools()).tools}
 
 
+def project_of(folder: Path) -> str:
+    """Return the name of the project that a new ledger takes for a folder."""
+    with Ledger.temporary() as ledger:
+        return ledger.projects.of(folder).name or ""
+
+
 def text(result: CallToolResult) -> str:
     return "".join(getattr(block, "text", "") for block in result.content)
 
@@ -75,11 +82,13 @@ async def connected(
     answer: Any = None,
     name: str = "tester",
     user: str = "ada",
+    clock: Callable[[], datetime] | None = None,
     **options: Any,
 ) -> AsyncIterator[McpCaller]:
     """Yield a client of a server in this process."""
     questions: list[str] = []
-    async with await AsyncLedger.open(path, user=user, readonly=options.get("read_only", False)) as ledger:
+    opening = AsyncLedger.open(path, user=user, readonly=options.get("read_only", False), clock=clock)
+    async with await opening as ledger:
         server = make_server(ledger, **{"project": "web", **options})
         info = Implementation(name=name, version="1")
         ask = person(answer, questions)
@@ -108,5 +117,5 @@ def played(
     asyncio.run(play())
 
 
-def opened(path: Path, user: str = "ada") -> Ledger:
-    return Ledger.open(path, user=user)
+def opened(path: Path, user: str = "ada", **options: Any) -> Ledger:
+    return Ledger.open(path, user=user, **options)

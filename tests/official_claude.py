@@ -51,3 +51,20 @@ async def test_the_readers_of_the_sdk_find_what_was_appended(made: Callable[[], 
         id,
         forked.session_id,
     }
+
+
+async def test_a_transcript_whose_first_turn_has_a_key_in_it_is_resumed_with_that_turn(
+    made: Callable[[], LedgerSessionStore],
+) -> None:
+    from claude_agent_sdk import project_key_for_directory
+
+    store, id, secret = made(), "0b6f7a34-5a1c-4c64-9d3c-8f5b2b6d0a11", "sk-ant-api03-" + "aB3" * 31 + "AA"
+    directory = "/harbour"
+    key: Any = {"project_key": project_key_for_directory(directory), "session_id": id}
+    words = {"role": "user", "content": f"My key is {secret}."}
+    entry: Any = {"type": "user", "uuid": "4ad0f8a2-0c5f-4b57-8d2c-31a0f4f2a5b3", "parentUuid": None, "sessionId": id}
+    await store.append(key, [{**entry, "cwd": directory, "message": words, "timestamp": "2026-03-02T09:00:00Z"}])
+    (info,) = await list_sessions_from_store(store, directory=directory)
+    assert (info.session_id, info.first_prompt) == (id, "My key is [redacted:anthropic_key].")
+    (message,) = await get_session_messages_from_store(store, id, directory=directory)
+    assert message.message == {"role": "user", "content": "My key is [redacted:anthropic_key]."}

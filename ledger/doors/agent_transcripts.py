@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _TAG = re.compile(
 )
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]{0,40}\]")
 _HIDDEN = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isVirtual", "isApiErrorMessage")
+_SAID = (b'"user"', b'"assistant"', b'"attachment"', b'"event_msg"')  # without such a text a line is no part of a turn
+_COMPACTED = (b'"compact_boundary"', b'"isCompactSummary"', b'"compacted"')  # of Claude Code, and of Codex
 _TYPED = (None, "typed", "queued")  # how a prompt came; "sdk" is a program, "suggestion_accepted" the agent's own words
 
 
@@ -37,35 +40,81 @@ class Turn(NamedTuple):
     typed: bool
     at: str
     responses: list[str]
+    is_last: bool = False  # the agent may still add to the answer
 
     @property
     def response(self) -> str:
         return "\n\n".join(self.responses)
 
 
-def new_turns(path: str, known: str | None) -> list[Turn]:
-    """Return the turns of a transcript from the turn with the key ``known`` on, or all turns if there is none.
+def new_turns(transcript: bytes, known: str) -> Iterator[Turn]:
+    """Yield the turns of a transcript from the turn with the key ``known`` on, or all turns if there is none."""
+    return turns(map(_entry, _lines(transcript, _place(transcript, known), _SAID)))
+
+
+def read(path: str) -> bytes:
+    """Return the end of a transcript, from the beginning of a line.
 
     Raises:
-        OSError: The transcript cannot be read.
+        OSError: The transcript cannot be read, or is no regular file, for to read a pipe may take forever.
     """
-    lines = _tail(path)
-    start = 0
-    if known:
-        mark = known.encode()
-        for number in range(len(lines) - 1, -1, -1):
-            if mark in lines[number] and _key(_entry(lines[number])) == known:
-                start = number
-                break
-    return list(turns(_entry(line) for line in lines[start:]))
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"the transcript {path} is no regular file")
+        file.seek(max(0, status.st_size - TAIL_BYTES))
+        tail = file.read(TAIL_BYTES)
+    return tail[tail.find(b"\n") + 1 :] if status.st_size > TAIL_BYTES else tail
 
 
-def _tail(path: str) -> list[bytes]:
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - TAIL_BYTES))
-        lines = file.read(TAIL_BYTES).split(b"\n")
-    return lines[1:] if size > TAIL_BYTES else lines
+def hook_texts(transcript: bytes, beginning: str) -> Iterator[str]:
+    """Yield the texts with a beginning that hooks gave to the model since the last compaction.
+
+    The same text in a prompt, a paste or a tool's result is none of a hook's.
+    """
+    start = max(transcript.rfind(mark) for mark in _COMPACTED)
+    for line in _lines(transcript, max(start, 0), (json.dumps(beginning)[1:-1].encode(),)):
+        entry = _entry(line)
+        attachment, payload = entry.get("attachment"), entry.get("payload")
+        if (
+            isinstance(attachment, dict)
+            and str(attachment.get("type")).startswith("hook_")
+            and not entry.get("isSidechain")
+        ):
+            yield from (text for text in _strings(attachment) if text.startswith(beginning))
+        elif isinstance(payload, dict) and payload.get("role") == "developer":  # of Codex
+            yield from (text for text in _strings(payload) if text.startswith(beginning))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
+
+def _place(transcript: bytes, known: str) -> int:
+    """Return the place of the last line with a key, 0 if there is none."""
+    end, mark = len(transcript), known.encode()
+    while known and (hit := transcript.rfind(mark, 0, end)) >= 0:
+        end = transcript.rfind(b"\n", 0, hit) + 1
+        if _key(_entry(next(_lines(transcript, end, (mark,))))) == known:
+            return end
+    return 0
+
+
+def _lines(transcript: bytes, start: int, marks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines that have one of the marks in them; other lines cost no more than a search for the marks."""
+    ahead = {mark: transcript.find(mark, start) for mark in marks}
+    while found := [place for place in ahead.values() if place >= 0]:
+        begin = transcript.rfind(b"\n", start, min(found)) + 1 or start
+        end = transcript.find(b"\n", min(found))
+        start = end + 1 if end >= 0 else len(transcript)
+        yield transcript[begin:start]
+        for mark, place in ahead.items():
+            if 0 <= place < start:
+                ahead[mark] = transcript.find(mark, start)
 
 
 def _entry(line: bytes) -> Entry:
@@ -113,7 +162,7 @@ def turns(entries: Iterable[Entry]) -> Iterator[Turn]:
                     _key(entry), prompt, _is_typed(entry) and not by_program, at if isinstance(at, str) else "", []
                 )
     if current is not None:
-        yield current
+        yield current._replace(is_last=True)
 
 
 def said(entry: Mapping[str, object]) -> tuple[str, str]:

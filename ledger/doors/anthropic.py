@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from ledger import ConflictError, NotFoundError, RejectedError
-from ledger.doors.awaited import to_the_end
-from ledger.doors.given import bound
+from ledger.doors.given import bound, to_the_end
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -349,10 +348,12 @@ def _parts(path: str) -> Parts:
     """Return the names of a path below /memories, () for that directory.
 
     Raises:
-        ToolError: The path begins elsewhere, or leads above /memories.
+        ToolError: The path begins elsewhere, leads above /memories, or has a line break, which would be a line of a listing.
     """
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise ToolError(f"Path must start with {ROOT}, got: {path}")
+    if path.splitlines() != [path]:
+        raise ToolError(f"A path is one line without a break, and {path!r:.80} is not.")
     parts = list[str]()
     for name in path[len(ROOT) :].split("/"):
         if name == "..":

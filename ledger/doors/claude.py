@@ -1,8 +1,8 @@
 """The ``SessionStore`` of the Claude Agent SDK over the sessions of a ledger.
 
 An entry of a transcript is a message: the words that the person or the agent said are its content, and the entry itself is its
-``raw``. A summary is computed from the entries when it is asked for, with the SDK of the extra ``claude``, and never stored. So
-an undo and an erasure reach it too.
+``raw``, with marks in the place of secrets. A summary is computed from the entries when it is asked for, with the SDK of the
+extra ``claude``, and never stored. So an undo and an erasure reach it too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from ledger import RejectedError
 from ledger.doors.agent_transcripts import said
-from ledger.doors.awaited import to_the_end
-from ledger.doors.given import bound
+from ledger.doors.given import bound, to_the_end
 from ledger.doors.transcribing import check_objects, extend
 from ledger.types import Json
 
@@ -56,7 +55,7 @@ class LedgerSessionStore:
         """Add entries in one commit; an entry whose uuid the transcript has already is left out.
 
         Raises:
-            RejectedError: An entry is no JSON object or has a secret in it; no entry was added.
+            RejectedError: An entry is no JSON object, or has a secret that the policy refuses; no entry was added.
         """
         where = _checked(key)
         given = list(entries)

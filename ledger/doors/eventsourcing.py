@@ -7,12 +7,15 @@ register ``process_event`` for these structs.
 from __future__ import annotations
 
 import os
+import weakref
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from eventsourcing.application import Application
+from eventsourcing.application import Application, LocalNotificationLog, NotificationLog
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Mapper, StoredEvent
+from eventsourcing.system import Follower
 from eventsourcing.utils import Environment, EnvType
 from msgspec import Struct, defstruct, structs
 
@@ -21,7 +24,7 @@ from ledger.care.opening import created_by
 from ledger.core.log_reading import check_upgrade, last_upgrade
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import log
-from ledger.log.recorders import Datastore, ReadingFactory
+from ledger.log.recorders import ApplicationRecorder, Datastore, ReadingFactory, Subscription
 from ledger.log.shared.opening import check_driver
 
 if TYPE_CHECKING:
@@ -73,9 +76,54 @@ class LedgerLog(Application[str]):
     def construct_mapper(self) -> Mapper[str]:
         return _Mapper(self._datastore)
 
+    def construct_recorder(self) -> ApplicationRecorder:
+        return _Recorder(self._datastore, self)
+
+    @property
+    def notification_log(self) -> LocalNotificationLog:
+        return _NotificationLog(self)
+
     def take_snapshot(self, aggregate_id: str, version: int | None = None, projector_func: object = None) -> None:
         """Refuse a snapshot, which would be written to the ledger."""
         raise _refused_writing()
+
+
+class LedgerFollower(Follower[Any]):
+    """The first base of an application that follows a ``LedgerLog`` in a ``System`` of the library.
+
+    A follower of the library makes the events of its leaders with a mapper of its own class (``TopicError``: that mapper looks
+    for a class by the topic). Here the events of a ledger are made by the ledger's mapper, and those of another leader as
+    before. A ledger is followed under the name of its log, with the ledger's id:
+    ``pull_and_process(runner.get(LedgerLog).name)``.
+    """
+
+    def follow(self, name: str, log: NotificationLog) -> None:
+        if isinstance(log, _NotificationLog):
+            super().follow(log.application.name, log)
+            self.mappers[log.application.name] = log.application.mapper
+        else:
+            super().follow(name, log)
+
+
+class _NotificationLog(LocalNotificationLog):
+    """The notifications of a ledger, which keep the application alive."""
+
+    def __init__(self, application: LedgerLog) -> None:
+        super().__init__(application.recorder, application.log_section_size)
+        self.application = application
+
+
+class _Recorder(ApplicationRecorder):
+    """A recorder whose subscriptions keep the application alive, which closes the file when nobody holds it."""
+
+    def __init__(self, datastore: Datastore, application: LedgerLog) -> None:
+        super().__init__(datastore)
+        self._application = weakref.ref(application)
+
+    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription:
+        subscription = super().subscribe(gt, topics)
+        subscription.application = self._application()
+        return subscription
 
 
 class _Mapper(Mapper[str]):

@@ -1,12 +1,17 @@
-"""The ledger that a door is given, checked and bound for the door."""
+"""The ledger that a door is given, and its writes for a contract whose methods are awaited."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from ledger import Ledger
     from ledger.types import Channel
+
+T = TypeVar("T")
 
 
 def bound(ledger: Ledger, door: object, *, client: str, channel: Channel | None = None) -> Ledger:
@@ -29,3 +34,21 @@ def bound(ledger: Ledger, door: object, *, client: str, channel: Channel | None 
             f"a {type(ledger).__name__} is none"
         )
     return ledger.bind(client=client, channel=channel)
+
+
+async def to_the_end(write: Callable[[], T]) -> T:
+    """Run a write on a thread and return its result.
+
+    A task that is cancelled meanwhile, also again and again, ends when the write has ended. So its caller never repeats or undoes
+    a write that is under way.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(write))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({work})
+        if not work.cancelled():
+            work.exception()  # the cancelled task has nobody to report an error to
+        raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ledger import Ledger, LedgerError, Memory, NotFoundError, RejectedError, Settings
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
+from ledger.doors.transcribing import captured
 from ledger.english.foreign import LONG_CHARS, LONG_LINES
 from ledger.types import Channel
 
@@ -168,12 +169,12 @@ class LedgerMemoryProvider(MemoryProvider):
             return
         # Of a longer message nobody can tell which part was typed (foreign/1).
         is_long = len(user_content) > LONG_CHARS or user_content.count("\n") >= LONG_LINES
-        self._open().capture(
+        captured(
+            self._open(),
             user_content,
             assistant_content,
-            session=session,
+            {"session": session},
             reinforce=False,  # the memory stood in the prompt, so repeating it is no evidence
-            append=True,
             channel="file" if is_long and self._spoken == "user" else self._spoken,
         )
 
@@ -245,7 +246,7 @@ class LedgerMemoryProvider(MemoryProvider):
             raise RejectedError(f"{tool} writes, and a subagent or a scheduled task only reads this memory")
         ledger, given = self._agents(), cast("Mapping[str, str]", words)
         if tool == "ledger_recall":
-            pack = ledger.recall(given["query"][:QUESTION_CHARS], budget=RECALL_TOKENS)
+            pack = ledger.recall(given["question"][:QUESTION_CHARS], budget=RECALL_TOKENS)
             return {"found": _text(pack) or pack.nothing, "ids": [item.id for item in pack.items]}
         if tool == "ledger_remember":
             return _shown(ledger.remember(given["content"], confidence=MOST_CONFIDENCE))
@@ -275,7 +276,7 @@ class LedgerMemoryProvider(MemoryProvider):
 
 
 TOOLS: Mapping[str, tuple[str, Iterable[str], bool]] = {
-    "ledger_recall": ("Search the memory of earlier sessions for one topic.", ("query",), False),
+    "ledger_recall": ("Search the memory of earlier sessions for one topic.", ("question",), False),
     "ledger_why": ("Explain why a memory is believed: its events, sources and their words.", ("id",), False),
     "ledger_remember": (
         "Record one fact, understandable without the conversation. It is active at once, with little confidence.",

@@ -63,16 +63,18 @@ class InstallReport(Struct, frozen=True, kw_only=True):
 
 
 class Programs(NamedTuple):
-    """The words that start the server and a hook, for a ledger and a user."""
+    """The words that start the server and a hook, for a ledger and a user; without ``learns`` no hook asks to learn."""
 
     ledger: str
     user: str
+    learns: bool = True
 
-    def server(self) -> list[str]:
-        return [program(NAME), "mcp", *self._options()]
+    def server(self, *more: str) -> list[str]:
+        return [program(NAME), "mcp", *self._options(), *more]
 
     def hook(self, *more: str) -> str:
-        return shlex.join([program(HOOK), *self._options(), *more])
+        never = () if self.learns else ("--learn-turns", "0")
+        return shlex.join([program(HOOK), *self._options(), *never, *more])
 
     def _options(self) -> list[str]:
         return ["--db", self.ledger, *(("--user", self.user) if self.user else ())]
@@ -101,7 +103,7 @@ def program(name: str) -> str:
     return str(path) if path.exists() else name
 
 
-def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool) -> InstallPlan:
+def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool, learns: bool = True) -> InstallPlan:
     """Return what an installation, or with ``remove`` its removal, would change. Nothing is written.
 
     Args:
@@ -109,11 +111,12 @@ def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool) -> 
         ledger: The path of the ledger; None for the one in the home directory.
         user: The user whose memory it is.
         remove: Take the installation away.
+        learns: Let the start of a session ask the agent to learn from what was said.
 
     Raises:
         RejectedError: A file of the agent cannot be read; the message names the file.
     """
-    programs = Programs(os.path.abspath(os.path.expanduser(ledger or DEFAULT_LEDGER)), user)
+    programs = Programs(os.path.abspath(os.path.expanduser(ledger or DEFAULT_LEDGER)), user, learns)
     changes, files = list[FileChange](), list[tuple[Path, bytes | None, bytes | None]]()
     edits, folders = _AGENTS[agent](programs)
     for edit in edits:
@@ -200,21 +203,27 @@ def _home(variable: str, otherwise: str) -> Path:
 def _claude(programs: Programs) -> Edits:
     """Return the edits for Claude Code, which loads a plugin from each folder in ``skills``."""
     skills = _home("CLAUDE_CONFIG_DIR", "~/.claude") / "skills"
+    return _plugin(skills / NAME, programs, (".codex-plugin/plugin.json", "hooks/codex.json"))
+
+
+def _plugin(place: Path, programs: Programs, left_out: tuple[str, ...]) -> Edits:
+    """Return the edits that make a folder with the plugin, and the folders that are removed if they are empty."""
     edits = [
-        _whole_file(skills / NAME / source.relative_to(PLUGIN), _of_plugin(source, programs))
+        _whole_file(place / source.relative_to(PLUGIN), _of_plugin(source, programs))
         for source in sorted(PLUGIN.rglob("*"))
-        if source.is_file() and source.suffix != ".png"
+        if source.is_file() and source.suffix != ".png" and source.relative_to(PLUGIN).as_posix() not in left_out
     ]
-    folders = sorted({folder for edit in edits for folder in edit.path.parents if folder.is_relative_to(skills / NAME)})
-    return edits, [*reversed(folders), skills, skills.parent]
+    folders = sorted({folder for edit in edits for folder in edit.path.parents if folder.is_relative_to(place)})
+    return edits, [*reversed(folders), *list(place.parents)[:2]]
 
 
 def _of_plugin(source: Path, programs: Programs) -> str:
     """Return the text of a file of the plugin with the commands of this installation in it."""
     text = source.read_text(encoding="utf-8")
-    if source.name == "hooks.json":
+    if source.parent.name == "hooks":
+        client = ("--client", "codex") if source.name == "codex.json" else ()
         content = json.loads(text)
-        content["hooks"] = {event: [_handler(programs.hook(), event)] for event in SECONDS}
+        content["hooks"] = {event: [_handler(programs.hook(*client), event)] for event in SECONDS}
     elif source.name == ".mcp.json":
         content = {"mcpServers": {NAME: _command(programs)}}
     else:
@@ -227,43 +236,23 @@ def _whole_file(path: Path, text: str) -> _Edit:
 
 
 def _codex(programs: Programs) -> Edits:
+    """Return the edits for Codex, which loads a plugin from its cache if the user's configuration enables the plugin."""
     home = _home("CODEX_HOME", "~/.codex")
-    command, *words = programs.server()
-    values: dict[str, str | list[str]] = {"command": command, "args": words}
+    version = json.loads((PLUGIN / ".codex-plugin" / "plugin.json").read_text(encoding="utf-8"))["version"]
+    place = home / "plugins" / "cache" / NAME / NAME / version
+    edits, folders = _plugin(place, programs, (".claude-plugin/plugin.json", "hooks/hooks.json", "README.md"))
+    table = ("plugins", f"{NAME}@{NAME}")
     config = _Edit(
         home / "config.toml",
-        lambda text: with_block(text, ("mcp_servers", NAME), values),
+        lambda text: with_block(text, table, {"enabled": True}),
         without_block,
-        f"[mcp_servers.{NAME}] with {shlex.join([command, *words])}",
+        f'[plugins."{NAME}@{NAME}"] with enabled = true',
     )
-    hook = programs.hook("--client", "codex")
-    return [config, _hooks(home / "hooks.json", hook)], [home]
-
-
-def _hooks(path: Path, command: str) -> _Edit:
-    def put(text: str | None) -> str:
-        text = NO_FILE if text is None else text
-        for event in SECONDS:
-            text = with_entry(text, ("hooks", event), _handler(command, event), _is_ours)
-        return text
-
-    def take(text: str) -> str | None:
-        for event in reversed(SECONDS):
-            text = without_entry(text, ("hooks", event), _is_ours)
-        return None if text == NO_FILE else text
-
-    return _Edit(path, put, take, f"{', '.join(SECONDS)}: {command}")
+    return [*edits, config], [*folders, home / "plugins" / "cache", home / "plugins", home]
 
 
 def _handler(command: str, event: str) -> dict[str, object]:
     return {"hooks": [{"type": "command", "command": command, "timeout": SECONDS[event]}]}
-
-
-def _is_ours(item: object) -> bool:
-    """Return True for a group of hooks that runs our command alone."""
-    handlers = item.get("hooks") if isinstance(item, dict) else None
-    commands = [handler.get("command") for handler in handlers or () if isinstance(handler, dict)]
-    return bool(commands) and all(isinstance(command, str) and HOOK in command for command in commands)
 
 
 def _entry(path: Path, place: tuple[str, ...], value: object) -> _Edit:
@@ -277,14 +266,16 @@ def _entry(path: Path, place: tuple[str, ...], value: object) -> _Edit:
     return _Edit(path, put, take, f"{'.'.join(place)}: {json.dumps(value, ensure_ascii=False)}")
 
 
-def _command(programs: Programs) -> dict[str, object]:
-    command, *words = programs.server()
+def _command(programs: Programs, *more: str) -> dict[str, object]:
+    command, *words = programs.server(*more)
     return {"command": command, "args": words}
 
 
 def _cursor(programs: Programs) -> Edits:
     folder = Path(os.path.expanduser("~/.cursor"))
-    return [_entry(folder / "mcp.json", ("mcpServers", NAME), _command(programs))], [folder]
+    # Cursor starts a server in the home directory, and puts the open folder in the place of this variable.
+    command = _command(programs, "--folder", "${workspaceFolder}")
+    return [_entry(folder / "mcp.json", ("mcpServers", NAME), command)], [folder]
 
 
 def _vscode(programs: Programs) -> Edits:

@@ -14,8 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ledger import ConflictError, NotFoundError, RejectedError
-from ledger.doors.awaited import to_the_end
-from ledger.doors.given import bound
+from ledger.doors.given import bound, to_the_end
 from ledger.types import Json
 
 try:
@@ -182,7 +181,7 @@ class LedgerStore(BaseStore):
         everything = values.list(prefix, where=where, limit=PAGE)
         items: Iterable[tuple[Value, float | None]]
         if op.query and op.query.strip():
-            matches = {value.id: value for value in values.list(prefix, where=where, query=op.query, limit=PAGE)}
+            matches = {value.id: value for value in values.list(prefix, where=where, question=op.query, limit=PAGE)}
             rest = (value for value in everything.all() if value.id not in matches)
             scored = ((value, value.match) for value in matches.values())
             items = chain(scored, ((value, 0.0 if value.indexed else None) for value in rest))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -44,6 +47,35 @@ def address(text: str, port: int) -> tuple[str, int]:
             "name an address, or put a proxy with TLS before the loopback address"
         )
     return host, int(number or port)
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Return the sockets that listen on an address: one, or one for each address of a name.
+
+    Raises:
+        RejectedError: Nothing can listen there (rule ``listen``), as if another program does.
+    """
+    sockets = list[socket.socket]()
+    try:
+        for family, _, _, _, place in dict.fromkeys(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)):
+            sockets.append(socket.create_server(place[:2], family=family))
+    except OSError as error:
+        for listener in sockets:
+            listener.close()
+        number = error.errno or 0  # below 0 of a name that nobody knows
+        why = (os.strerror(number) if number > 0 else str(error.strerror)).lower()
+        raise RejectedError(f"nothing can listen on {_bracketed(host)}:{port}: {why}", rule="listen") from None
+    return sockets
+
+
+@contextmanager
+def closing_all(sockets: Sequence[socket.socket]) -> Iterator[None]:
+    """Close the sockets at the end, whatever happens."""
+    try:
+        yield
+    finally:
+        for listener in sockets:
+            listener.close()
 
 
 def url(host: str, port: int) -> str:

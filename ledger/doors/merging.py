@@ -233,7 +233,7 @@ def _rest(value: object, place: Place, ours: Ours | None) -> object:
 OPENS, CLOSES = "# >>> memory-ledger >>>", "# <<< memory-ledger <<<"
 
 
-def with_block(text: str | None, table: Place, values: dict[str, str | list[str]]) -> str:
+def with_block(text: str | None, table: Place, values: dict[str, str | list[str] | bool]) -> str:
     """Return a text of TOML with a table of ours at its end, between two comments; a block that is there is replaced.
 
     None stands for no file. A file that is there, also an empty file, is parted from the block by a newline.
@@ -299,8 +299,10 @@ def _toml(text: str) -> dict[str, Any]:
         raise Unreadable(str(error)) from None
 
 
-def _toml_value(value: str | list[str]) -> str:
-    """Return a text or a list of texts as TOML: its basic strings have the escapes of JSON."""
+def _toml_value(value: str | list[str] | bool) -> str:
+    """Return a text, a list of texts or a truth as TOML: its basic strings have the escapes of JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value).replace("\x7f", "\\u007f")
     return "[" + ", ".join(map(_toml_value, value)) + "]"

@@ -1,7 +1,7 @@
 """The ``Session`` of the OpenAI Agents SDK over a session of a ledger.
 
 Needs the extra ``openai``. An item is a message: its text is found, shown in windows and extracted from as that of any message,
-and the item itself is the message's ``raw``.
+and the item itself is the message's ``raw``, with marks in the place of secrets.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast, get_args
 
-from ledger.doors.awaited import to_the_end
-from ledger.doors.given import bound
+from ledger.doors.given import bound, to_the_end
 from ledger.doors.transcribing import Item, check_objects, extend
 from ledger.types import Role
 
@@ -69,7 +68,7 @@ class LedgerSession:
         """Add items in one commit.
 
         Raises:
-            RejectedError: An item is no JSON object or has a secret in it; no item was added.
+            RejectedError: An item is no JSON object, or has a secret that the policy refuses; no item was added.
         """
         given = [cast("Item", item) for item in items]
         check_objects(given, "item")

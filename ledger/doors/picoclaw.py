@@ -125,8 +125,19 @@ class SessionStore:
 
 
 _NAMES = {"reasoning": "reasoning_content", "model": "model_name"}  # of our fields, as picoclaw calls them
+FORM = "openai"  # the form that picoclaw's messages have
 
 
 def _as_stored(message: Message) -> dict[str, Any]:
-    """Return a message under picoclaw's names of its fields; parts that picoclaw has no place for stay ``parts``."""
-    return {_NAMES.get(name, name): value for name, value in message.as_chat().items()}
+    """Return a message under picoclaw's names of its fields.
+
+    Parts that picoclaw has no place for stay ``parts``. What the ledger keeps as the ``extra`` of this form, such as attachments
+    and system parts, comes back under its names.
+    """
+    fields: dict[str, Any] = {_NAMES.get(name, name): value for name, value in message.as_chat().items()}
+    extra: dict[str, Any] = dict(fields.get("extra", {}))
+    own: dict[str, Any] = extra.pop(FORM, {})
+    if fields.keys() & own.keys():  # an extra that was given as such
+        return fields
+    fields.pop("extra", None)
+    return fields | own | ({"extra": extra} if extra else {})

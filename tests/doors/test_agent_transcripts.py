@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ledger.doors.agent_transcripts import new_turns, turns, typed_words
+from ledger.doors import agent_transcripts
+from ledger.doors.agent_transcripts import hook_texts, new_turns, read, turns, typed_words
 
 
 def user(text: object, uuid: str = "u1", **more: object) -> dict[str, Any]:
@@ -119,9 +121,71 @@ def test_the_turns_from_the_known_one_on_are_new_and_a_half_written_line_is_none
     entries = [user("One.", "u1"), assistant("1"), user("Two.", "u2"), assistant("2"), user("Say u1 again.", "u3")]
     path = tmp_path / "session.jsonl"
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"type": "user", "uuid": "u4", "mess')
-    assert [turn.key for turn in new_turns(str(path), None)] == ["u1", "u2", "u3"]
-    assert [turn.key for turn in new_turns(str(path), "u2")] == ["u2", "u3"]
-    assert [turn.key for turn in new_turns(str(path), "gone")] == ["u1", "u2", "u3"]
+    transcript = read(str(path))
+    assert [(turn.key, turn.is_last) for turn in new_turns(transcript, "")] == [
+        ("u1", False),
+        ("u2", False),
+        ("u3", True),
+    ]
+    assert [turn.key for turn in new_turns(transcript, "u2")] == ["u2", "u3"]
+    assert [turn.key for turn in new_turns(transcript, "gone")] == ["u1", "u2", "u3"]
+
+
+def test_of_a_long_transcript_only_lines_that_may_belong_to_a_turn_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, entry = [], agent_transcripts._entry
+    monkeypatch.setattr(agent_transcripts, "_entry", lambda line: parsed.append(line) or entry(line))
+    turn = [json.dumps(each) for each in (user("Fix it.", "u1"), assistant("Done."), user("Thanks.", "u2"))]
+    lines = ["{}", *turn, "", "x", '{"type":"progress","data":"\\"user\\""}', '{"type": "system"}'] * 1_000
+    transcript = "\n".join(lines).encode()
+    assert len(list(new_turns(transcript, ""))) == 2_000 and len(parsed) == 3_000
+    parsed.clear()
+    assert [turn.key for turn in new_turns(transcript, "u2")] == ["u2"]
+    assert len(parsed) == 2  # the line of the known turn, once to know it
+    parsed.clear()
+    assert len(list(new_turns(transcript, "Fix"))) == 2_000
+    assert len(parsed) == 4_000  # a text that is no key costs a line each
+
+
+def test_a_transcript_longer_than_its_end_is_read_from_the_beginning_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(user(f"Number {number}.", f"u{number}")) + "\n" for number in range(9)))
+    monkeypatch.setattr(agent_transcripts, "TAIL_BYTES", path.stat().st_size // 3)
+    assert [turn.key for turn in new_turns(read(str(path)), "")] == ["u7", "u8"]
+
+
+@pytest.mark.parametrize("place", ["folder", "pipe", "/dev/zero"])
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"no regular file|directory"):
+        read(str(tmp_path / place))
+
+
+BLOCK = "Known."
+HOOK = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [f"{BLOCK}\n- a line"]}}
+DEVELOPER = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": f"{BLOCK}\n- a line"}]}
+
+
+@pytest.mark.parametrize(
+    ("entries", "texts"),
+    [
+        ([HOOK], 1),
+        ([{"type": "response_item", "payload": DEVELOPER}], 1),
+        ([HOOK, {"type": "system", "subtype": "compact_boundary"}], 0),
+        ([HOOK, user("This session is being continued …", isCompactSummary=True)], 0),
+        ([{"type": "response_item", "payload": DEVELOPER}, {"type": "compacted", "payload": {}}], 0),
+        ([{"type": "system", "subtype": "compact_boundary"}, HOOK], 1),
+        ([HOOK, user('What is a "compact_boundary"?')], 1),
+        ([{**HOOK, "isSidechain": True}], 0),
+        ([user(f"{BLOCK}\n- a line")], 0),
+        ([{"type": "response_item", "payload": {**DEVELOPER, "role": "user"}}], 0),
+    ],
+)
+def test_the_texts_of_hooks_are_those_since_the_last_compaction(entries: list[dict[str, Any]], texts: int) -> None:
+    transcript = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
+    assert list(hook_texts(transcript, BLOCK)) == [f"{BLOCK}\n- a line"] * texts
 
 
 @pytest.mark.parametrize(("trigger", "typed"), [("user", True), ("exec", False)])

@@ -58,6 +58,19 @@ def test_a_path_is_a_namespace_and_a_key(ledger: Ledger, tool: LedgerMemoryTool)
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\u2028", "a\nb.md\n12B\t/memories/forged.md"])
+def test_a_path_with_a_line_break_is_refused(ledger: Ledger, tool: LedgerMemoryTool, end: str) -> None:
+    call(tool, "create", NOTES, file_text="mine")
+    before = ledger.position
+    for command in (
+        {"command": "create", "path": f"/memories/{end}", "file_text": "x"},
+        {"command": "rename", "old_path": NOTES, "new_path": f"/memories/{end}"},
+    ):
+        with pytest.raises(ToolError, match="one line without a break"):
+            tool.call(command)
+    assert ledger.position == before
+
+
 def test_the_files_of_another_namespace_are_not_seen(ledger: Ledger, tool: LedgerMemoryTool) -> None:
     ledger.values.put(("settings",), "theme", "dark")
     ledger.values.put(("memories2",), "near", "by")

@@ -202,7 +202,30 @@ def test_a_summary_is_of_all_entries_and_follows_an_undo_and_an_erasure(
     assert said() == ["b"] and run(store.load(KEY)) == [user("b", "u2")]
 
 
-def test_an_entry_with_a_secret_is_refused_with_all_that_came_with_it(store: LedgerSessionStore) -> None:
+def test_a_secret_is_taken_out_of_its_entry_and_the_entry_and_its_neighbours_are_kept(
+    ledger: Ledger, store: LedgerSessionStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = {**RESULT, "message": {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t1", "content": f"KEY={SECRET}\n" + "x" * 300_000}]}}  # fmt: skip
+    run(store.append(KEY, [user(f"Use {SECRET}.", "u0"), ANSWER, result, TITLE]))
+    first, answer, read, title = run(store.load(KEY))
+    assert first == user("Use [redacted:anthropic_key].", "u0") and (answer, title) == (ANSWER, TITLE)
+    (block,) = read.pop("message")["content"]
+    assert read == {name: value for name, value in RESULT.items() if name != "message"}
+    assert block.pop("content") == "KEY=[redacted:anthropic_key]\n" + "x" * 300_000
+    assert block == {"type": "tool_result", "tool_use_id": "t1"}
+    chat = ledger.session("claude/-home-ada-harbour/0b6f7a34")
+    assert chat.messages()[0].content == "Use [redacted:anthropic_key]."
+    assert f"session {chat.id}: raw: 2 × anthropic_key was redacted before it was recorded" in caplog.messages
+    assert SECRET not in caplog.text
+    run(store.append(KEY, [user(f"Use {SECRET}.", "u0"), user("And now?", "u9")]))
+    assert [entry.get("uuid") for entry in run(store.load(KEY))] == ["u0", "u2", "u3", None, "u9"]
+
+
+def test_a_policy_that_refuses_secrets_refuses_an_entry_with_all_that_came_with_it(
+    ledger: Ledger, store: LedgerSessionStore
+) -> None:
+    ledger.policy.set(secrets="refuse")
     with pytest.raises(RejectedError, match="secret"):
         run(store.append(KEY, [*ENTRIES, user(f"Use {SECRET}.")]))
     assert run(store.load(KEY)) is None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,10 @@ from uuid import UUID
 
 import probe
 import pytest
-from eventsourcing.application import Application
+from eventsourcing.application import Application, ProcessingEvent
 from eventsourcing.dispatch import singledispatchmethod
 from eventsourcing.domain import Aggregate
+from eventsourcing.domain import event as happening
 from eventsourcing.persistence import DataError, StoredEvent, Tracking, TrackingRecorder
 from eventsourcing.popo import POPOTrackingRecorder
 from eventsourcing.projection import (
@@ -27,11 +29,18 @@ from eventsourcing.projection import (
     ProjectionRunner,
 )
 from eventsourcing.sqlite import SQLiteTrackingRecorder
+from eventsourcing.system import (
+    MultiThreadedRunner,
+    NewSingleThreadedRunner,
+    ProcessApplication,
+    SingleThreadedRunner,
+    System,
+)
 from eventsourcing.tests.projection import Counters
 from places import ROOT
 
 from ledger import DamagedError, Ledger, NewerFormatError, NotFoundError, RejectedError
-from ledger.doors.eventsourcing import LedgerLog, entry
+from ledger.doors.eventsourcing import LedgerFollower, LedgerLog, entry
 from ledger.events import TYPES, MemoryCaptured, MemoryPromoted, Unknown
 
 # --- a projection, as the library's documentation writes one ---------------------------------------------------------
@@ -228,6 +237,62 @@ def test_a_subscription_gives_the_types_asked_for_and_ends_from_another_thread(p
     told = entry(event)
     assert (tracking.notification_id, told.position, told.user, told.client) == (last, last, "ada", "kitchen")
     assert (event.originator_id, event.originator_version) == (told.subject, told.version) == (told.subject, 1)
+
+
+def test_a_subscription_keeps_the_application_open_that_nothing_else_holds(path: Path) -> None:
+    subscription = ApplicationSubscription(LedgerLog(env={"LEDGER_PATH": str(path)}), gt=1)
+    event, _ = next(subscription)
+    assert isinstance(event, MemoryCaptured) and event.content == "The kettle is blue."
+    application = weakref.ref(subscription.subscription.application)  # type: ignore[attr-defined]
+    del subscription, event
+    assert application() is None  # and closes the file with it
+
+
+class Tally(Aggregate):
+    def __init__(self) -> None:
+        self.contents: list[str] = []
+
+    @happening("Counted")
+    def count(self, content: str) -> None:
+        self.contents.append(content)
+
+
+class Tallies(LedgerFollower, ProcessApplication[UUID]):
+    @singledispatchmethod
+    def policy(self, domain_event: Any, processing_event: ProcessingEvent[UUID]) -> None:
+        pass
+
+    @policy.register
+    def captured(self, domain_event: MemoryCaptured, processing_event: ProcessingEvent[UUID]) -> None:
+        tally = Tally()
+        tally.count(domain_event.content)
+        processing_event.collect_events(tally)
+
+
+class Echoes(ProcessApplication[UUID]):
+    def policy(self, domain_event: Any, processing_event: ProcessingEvent[UUID]) -> None:
+        pass
+
+
+class TalliesAsked(Tallies):
+    topics = ("MemoryCaptured",)
+
+
+@pytest.mark.parametrize("kind", [SingleThreadedRunner, NewSingleThreadedRunner, MultiThreadedRunner])
+@pytest.mark.parametrize("follower", [Tallies, TalliesAsked])
+def test_an_application_of_a_system_follows_a_ledger_and_is_followed_itself(
+    path: Path, follower: type[Tallies], kind: type[Any]
+) -> None:
+    with kind(System([[LedgerLog, follower, Echoes]]), env={"LEDGER_PATH": str(path)}) as running:
+        tallies, log = running.get(follower), running.get(LedgerLog)
+        tallies.pull_and_process(log.name)
+        write(path, lambda ledger: ledger.remember("The pot is white."))
+        tallies.pull_and_process(log.name)
+        made = [notification.originator_id for notification in tallies.notification_log.select(1, 10)]
+        told = [tallies.repository.get(id).contents for id in dict.fromkeys(made)]
+        assert told == [["The kettle is blue."], ["The pot is white."]]
+        running.get(Echoes).pull_and_process(follower.name)
+        assert running.get(Echoes).recorder.max_tracking_id(follower.name) == 4
 
 
 def test_long_texts_are_whole_and_the_secret_is_not_told(path: Path) -> None:

@@ -106,6 +106,25 @@ def test_what_the_person_says_is_learned_and_stands_in_a_later_prompt(path: Path
         assert (entry.client, entry.channel, entry.user) == ("hermes", "user", "")
 
 
+def test_a_secret_in_a_turn_or_in_the_name_of_its_session_loses_no_turn(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sk-ant-api03-" + "aB3" * 31 + "AA"
+    with managed("monday") as manager:
+        said(manager, f"Use {key}.", f"I use {key}.")
+    with managed(key) as manager:
+        said(manager, "I live in Lisbon.")
+    with managed(" ") as manager:
+        said(manager, "I like tea.")
+    with Ledger.open(path, readonly=True) as ledger:
+        turns = ledger.interactions.list(oldest_first=True)
+        assert [(turn.prompt, turn.session) for turn in turns] == [
+            ("Use [redacted:anthropic_key].", "monday"), ("I live in Lisbon.", None), ("I like tea.", None)]  # fmt: skip
+        assert turns[0].response == "I use [redacted:anthropic_key]."
+    assert "prompt: 1 × anthropic_key was redacted" in caplog.text and "without a field" in caplog.text
+    assert key not in caplog.text
+
+
 def test_a_long_message_and_a_group_count_as_nobodys_own_words(path: Path) -> None:
     with managed() as manager:
         said(manager, "I live in Lisbon.\n" + "line\n" * 30)
@@ -125,7 +144,7 @@ def test_each_person_of_a_message_service_has_a_memory_of_their_own() -> None:
         id = json.loads(ada.handle_tool_call("ledger_remember", {"content": "Ada drinks tea."}))["id"]
         assert "Lisbon" in ada.prefetch_all("Where do I live?")
         assert "Lisbon" not in ben.prefetch_all("Where do I live?")
-        assert json.loads(ben.handle_tool_call("ledger_recall", {"query": "tea"}))["ids"] == []
+        assert json.loads(ben.handle_tool_call("ledger_recall", {"question": "tea"}))["ids"] == []
         assert "of this user has the id" in json.loads(ben.handle_tool_call("ledger_why", {"id": id}))["error"]
 
 
@@ -151,7 +170,7 @@ def test_a_person_whom_a_message_service_does_not_name_never_reads_the_owners_me
         assert one.prefetch_all("Where do I live?") == ""
         one.handle_tool_call("ledger_remember", {"content": "The parcel is at the gate."})
         said(one, "I live in Porto.")
-        assert json.loads(other.handle_tool_call("ledger_recall", {"query": "parcel"}))["ids"] == []
+        assert json.loads(other.handle_tool_call("ledger_recall", {"question": "parcel"}))["ids"] == []
     with managed("s4", platform=platform, gateway_session_key="k1", **user_id) as again:
         assert "parcel" in again.prefetch_all("Where is the parcel?")
     with Ledger.open(path, readonly=True) as ledger:
@@ -184,17 +203,19 @@ def test_an_agent_forgets_what_it_wrote_and_nothing_else(path: Path) -> None:
         assert (made["status"], made["confidence"]) == ("active", 0.6)
         gone = json.loads(manager.handle_tool_call("ledger_forget", {"id": made["id"], "reason": "no longer"}))
         assert gone["status"] == "retracted"
-        found = json.loads(manager.handle_tool_call("ledger_recall", {"query": "Where does the user live?"}))
+        found = json.loads(manager.handle_tool_call("ledger_recall", {"question": "Where does the user live?"}))
         id = next(id for id in found["ids"] if id.startswith("m_"))
         assert "somebody else wrote" in manager.handle_tool_call("ledger_forget", {"id": id, "reason": "I know better"})
         why = json.loads(manager.handle_tool_call("ledger_why", {"id": id}))
         assert why["said"] == ["I live in Lisbon."] and "own_words" in why["because"]
 
 
-@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": 7}, {"query": None}, {"query": ["tea"]}, None, ["tea"]])
+@pytest.mark.parametrize(
+    "args", [{}, {"question": ""}, {"question": 7}, {"question": None}, {"question": ["tea"]}, None, ["tea"]]
+)
 def test_a_wrong_call_of_a_tool_gets_its_reason(args: Any) -> None:
     with managed() as manager:
-        assert "needs a text in query" in json.loads(manager.handle_tool_call("ledger_recall", args))["error"]
+        assert "needs a text in question" in json.loads(manager.handle_tool_call("ledger_recall", args))["error"]
 
 
 def test_an_action_of_hermes_memory_tool_that_is_not_known_records_nothing(path: Path) -> None:

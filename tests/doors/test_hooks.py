@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from command_line import run as run_command
+from embedder import Words
 from places import ROOT
 
-from ledger import BusyError, Ledger
+from ledger import BusyError, Ledger, NotFoundError
 from ledger.doors import hooks
 
 Hook = Callable[..., str]
@@ -51,9 +52,20 @@ class AgentSession:
         with self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
+    def prompted(self, text: str) -> str:
+        """Return what the hook adds before a prompt, and write it into the transcript as Claude Code does."""
+        given = self.hook("UserPromptSubmit", prompt=text)
+        if given:
+            self.given("UserPromptSubmit", given)
+        return given
+
+    def given(self, event: str, text: str) -> None:
+        attachment = {"type": "hook_additional_context", "content": [text], "hookEvent": event, "hookName": event}
+        self.write("attachment", "", f"a{self.path.stat().st_size}", attachment=attachment)
+
     def say(self, text: str, uuid: str, reply: str = "Done.", **more: object) -> str:
         """Play a whole turn, with a tool between, and return what the model was given before it."""
-        given = self.hook("UserPromptSubmit", prompt=text)
+        given = self.prompted(text)
         self.write("user", text, uuid, promptSource="typed", **more)
         self.write("assistant", [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}], uuid + "-call")
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "I live in Kiruna and I prefer poetry."}]
@@ -66,6 +78,13 @@ class AgentSession:
 @pytest.fixture
 def session(options: hooks.HookOptions, tmp_path: Path) -> Callable[[str], AgentSession]:
     return lambda name: AgentSession(options, tmp_path, name)
+
+
+def write_settings(options: hooks.HookOptions, line: str) -> None:
+    settings = Path(options.path).parent / "ledger.toml"
+    settings.parent.mkdir()
+    settings.write_text(line + "\n")
+    settings.chmod(0o600)
 
 
 def read(options: hooks.HookOptions) -> Ledger:
@@ -139,6 +158,39 @@ def test_a_turn_that_is_compacted_in_the_middle_gets_its_whole_answer_at_the_sto
         assert [message.content for message in ledger.session(DAY_1).messages()] == [turn.prompt, turn.response]
 
 
+def test_an_embedder_that_is_not_there_loses_no_turn_of_the_end_of_a_session(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    write_settings(options, 'embedder = "onnx:nowhere"')
+    agent = session(DAY_1)
+    agent.write("user", "I prefer uv over pip.", "u1")
+    with pytest.raises(NotFoundError, match="no model"):
+        hooks.record(
+            {"hook_event_name": "SessionEnd", "transcript_path": str(agent.path), "session_id": DAY_1}, options
+        )
+    with read(options) as ledger:
+        assert [turn.prompt for turn in ledger.interactions.list()] == ["I prefer uv over pip."]
+
+
+def test_the_end_of_a_session_makes_vectors_and_logs_a_failure(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = Words()
+    monkeypatch.setattr("ledger.vectors.embedders.embedder_named", lambda name, prefixes: words)
+    write_settings(options, 'embedder = "words"')
+    words.before = lambda: 1 / 0
+    agent = session(DAY_1)
+    agent.write("user", "Which database do we use?", "u1")
+    agent.hook("Stop")
+    assert words.calls == [], "no other hook loads a model"
+    agent.hook("SessionEnd")
+    assert "SessionEnd ModelError: vectors: the model 'words' failed" in log_of(options)
+    words.before = lambda: None
+    agent.hook("SessionEnd")
+    with read(options) as ledger:
+        assert [each.vectors for each in ledger.vectors.list()] == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "marks", "channel"),
     [
@@ -191,6 +243,114 @@ def test_what_stands_in_the_session_already_is_not_said_again_until_it_is_compac
     assert "Tuesdays" in agent.hook("SessionStart", source="compact")
 
 
+# --- only what is new, and only to a prompt that asks -------------------------------------------------------------------
+
+
+def remember(options: hooks.HookOptions, *texts: str) -> None:
+    os.makedirs(os.path.dirname(options.path), exist_ok=True)
+    with Ledger.open(options.path, user=options.user) as ledger:
+        for text in texts:
+            ledger.remember(text, kind="preference" if "prefers" in text or "wants" in text else "fact")
+
+
+def test_a_session_is_given_each_line_once_and_again_after_a_compaction(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    remember(options, "The staging server is called otter.")
+    agent = session(DAY_1)
+    assert "otter" in agent.prompted("Log in to the staging server.")
+    assert agent.prompted("Which staging server?") == ""
+    remember(options, "The staging server runs Debian.")
+    new = agent.prompted("Which staging server?")
+    assert "Debian" in new and "otter" not in new
+    agent.write("system", "", "c1", subtype="compact_boundary")
+    agent.write("user", "This session is being continued …", "c2", isCompactSummary=True)
+    again = agent.prompted("Which staging server?")
+    assert "Debian" in again and "otter" in again
+
+
+def test_another_wording_of_a_memory_is_new_and_another_session_is_given_all(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    remember(options, "The staging server is called otter.")
+    agent = session(DAY_1)
+    agent.prompted("Which staging server?")
+    with Ledger.open(options.path, user=options.user) as ledger:
+        ledger.supersede(ledger.memories.list()[0].id, "The staging server is called badger.")
+    assert "badger" in agent.prompted("Which staging server?")
+    assert "badger" in session(DAY_2).prompted("Which staging server?")
+
+
+def test_a_block_that_a_prompt_or_a_tool_quotes_and_one_of_a_subagent_count_as_not_given(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    remember(options, "The staging server is called otter.")
+    agent = session(DAY_1)
+    block = agent.hook("UserPromptSubmit", prompt="Which staging server?")
+    agent.write("user", block, "u1")
+    agent.write("user", [{"type": "tool_result", "tool_use_id": "t", "content": block}], "u2", toolUseResult=block)
+    attachment = {"type": "hook_additional_context", "content": [block]}
+    agent.write("attachment", "", "u3", attachment=attachment, isSidechain=True)
+    agent.write("attachment", "", "u4", attachment={"type": "file", "content": block})
+    assert agent.hook("UserPromptSubmit", prompt="Which staging server?") == block
+
+
+@pytest.mark.parametrize("place", ["", "gone.jsonl", "folder", "pipe"])
+def test_where_the_transcript_cannot_be_read_all_is_given(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, tmp_path: Path, place: str
+) -> None:
+    remember(options, "The staging server is called otter.")
+    agent = session(DAY_1)
+    agent.prompted("Which staging server?")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    path = str(tmp_path / place) if place else ""
+    assert "otter" in agent.hook("UserPromptSubmit", prompt="Which staging server?", transcript_path=path)
+
+
+def test_of_40_prompts_those_that_ask_are_answered_and_most_others_add_nothing(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    """``right`` is printed: of prompts that deserve it, those whose own words are about a memory that the session then has."""
+    prompts = json.loads((ROOT / "tests" / "corpus" / "prompts_of_agents.json").read_text())
+    remember(options, *prompts["memories"])
+    start = session("start").hook("SessionStart", source="startup")
+    right = {}
+    for half in ("known", "unseen"):
+        for kind in ("asks", "asks_nothing"):
+            right[half, kind] = 0
+            for number, (prompt, about) in enumerate(prompts[half][kind].items()):
+                agent = session(f"{half}-{kind}-{number}")
+                agent.given("SessionStart", start)
+                added = agent.prompted(prompt)
+                right[half, kind] += about in start + added if about else added == ""
+    print(right)
+    assert right["known", "asks"] == right["unseen", "asks"] == 10
+    assert right["known", "asks_nothing"] >= 8 and right["unseen", "asks_nothing"] >= 7
+
+
+def test_the_start_of_a_session_says_how_many_memories_wait_for_review(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    agent = session(DAY_1)
+    os.makedirs(os.path.dirname(options.path))
+    with Ledger.open(options.path, user="ada") as ledger:
+        for number in range(3):
+            ledger.propose(f"The ship {number} sails on Monday.")
+    waiting = "3 memories wait for the user's review: memory-ledger review"
+    assert agent.hook("SessionStart", source="startup") == waiting
+    remember(options, "The user prefers uv over pip.")
+    start = agent.hook("SessionStart", source="startup")
+    assert "uv over pip" in start and start.endswith("```\n" + waiting)
+    assert "review" not in agent.hook("UserPromptSubmit", prompt="uv or pip?")
+    with Ledger.open(options.path, user="ada") as ledger:
+        for candidate in ledger.review()[:2]:
+            ledger.reject(candidate.id)
+    assert agent.hook("SessionStart", source="startup").endswith(
+        "1 memory waits for the user's review: memory-ledger review"
+    )
+
+
 def test_a_hook_adds_at_most_400_tokens(options: hooks.HookOptions, session: Callable[[str], AgentSession]) -> None:
     from ledger.domain.tokens import estimate
 
@@ -198,10 +358,128 @@ def test_a_hook_adds_at_most_400_tokens(options: hooks.HookOptions, session: Cal
     with Ledger.open(options.path, user="ada") as ledger:
         for number in range(80):
             ledger.remember(
-                f"The deploy of service {number} runs on Tuesdays at noon, and Mira watches dashboard {number}."
+                f"The user wants the deploy of service {number} on Tuesdays at noon, and Mira to watch dashboard {number}.",
+                kind="preference",
             )
     said = session(DAY_1).hook("UserPromptSubmit", prompt="When does the deploy of a service run?")
     assert 300 < estimate(said) <= 400
+    with Ledger.open(options.path, user="ada") as ledger:
+        for number in range(110):
+            ledger.propose(f"The ship {number} sails on Monday.")
+    start = session(DAY_1).hook("SessionStart", source="startup")
+    assert 300 < estimate(start) <= 400 and "100 or more memories wait" in start
+
+
+# --- no turn is lost ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"timestamp": "yesterday"},
+        {"timestamp": "2026-13-45T99:99:99Z"},
+        {"session_id": " "},
+        {"session_id": "my password is hunter2!x"},
+        {"session_id": "s" * 5_000},
+        {"cwd": "/home/ada/ghp_" + "aB3" * 12},
+        {"cwd": "/home/ada/ghp_" + "aB3" * 12, "timestamp": "soon", "session_id": " "},
+    ],
+)
+def test_a_field_that_the_ledger_refuses_is_left_out_and_the_turn_is_kept(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, odd: dict[str, str]
+) -> None:
+    agent = session(DAY_1)
+    agent.write(
+        "user", "I prefer uv over pip.", "u1", **({"timestamp": odd["timestamp"]} if "timestamp" in odd else {})
+    )
+    event = {name: value for name, value in odd.items() if name != "timestamp"}
+    for _ in range(2):
+        agent.hook("Stop", **event)
+    agent.write("user", "And I like tea.", "u2")
+    agent.hook("Stop", **event)
+    with read(options) as ledger:
+        assert [turn.prompt for turn in ledger.interactions.list(oldest_first=True)] == [
+            "I prefer uv over pip.", "And I like tea."]  # fmt: skip
+        (first,) = ledger.interactions.list(metadata={"turn": "u1"})
+        kept = {"session_id": first.session, "cwd": first.project}
+        assert all((value is None) == (name in odd) for name, value in kept.items())
+    assert "hunter2" not in log_of(options) and "ghp_" not in log_of(options)
+    told = [name for name, value in odd.items() if value.strip() and len(value) < 1_000]
+    assert ("RejectedError" in log_of(options)) == bool(told)
+
+
+def test_a_turn_that_came_another_way_makes_no_hook_begin_again(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = session(DAY_1)
+    agent.say("The first question?", "u1")
+    with Ledger.open(options.path, user="ada") as ledger:
+        ledger.capture("A note from elsewhere.", session=DAY_1)
+        ledger.capture("A note by a tool of the same client.", session=DAY_1, client="claude-code")
+        ledger.capture("A turn of another client.", session=DAY_1, client="codex", metadata={"turn": "c1"})
+    captured, capture = [], Ledger.capture
+    monkeypatch.setattr(Ledger, "capture", lambda *args, **more: captured.append(args[1]) or capture(*args, **more))
+    agent.say("The second question?", "u2")
+    assert captured == ["The second question?"]
+
+
+def test_one_hook_records_so_many_turns_and_the_next_ones_go_on_until_none_is_left(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "MOST_TURNS", 3)
+    monkeypatch.setattr(hooks, "MOST_AT_END", 4)
+    old, agent = session(DAY_1), session(DAY_2)
+    for number in range(5):
+        old.write("user", f"Old {number}?", f"o{number}")
+    for _ in range(2):
+        old.hook("Stop")
+    agent.path.write_text(old.path.read_text())  # turns of another session, which are no new ones
+    for number in range(11):
+        agent.write("user", f"New {number}?", f"n{number}")
+    seen = []
+    for event in ("Stop", "PreCompact", "SessionEnd", "Stop", "Stop"):
+        agent.hook(event)
+        with read(options) as ledger:
+            seen.append(len(ledger.interactions.list(session=DAY_2)))
+    assert seen == [3, 6, 10, 11, 11]
+    with read(options) as ledger:
+        new = [turn.prompt for turn in ledger.interactions.list(session=DAY_2, oldest_first=True)]
+    assert new == [f"New {number}?" for number in range(11)]
+
+
+def test_a_transcript_that_begins_anew_loses_and_doubles_no_turn(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions
+) -> None:
+    agent = session(DAY_1)
+    agent.say("One?", "u1")
+    agent.say("Two?", "u2")
+    kept = agent.path.read_text().splitlines()[-4:]
+    agent.path.write_text("\n".join(kept) + "\n")  # the file was cut
+    agent.say("Three?", "u3")
+    agent.path.write_text("")  # and begun anew
+    agent.say("Four?", "u4")
+    with read(options) as ledger:
+        assert [turn.prompt for turn in ledger.interactions.list(oldest_first=True)] == [
+            "One?",
+            "Two?",
+            "Three?",
+            "Four?",
+        ]
+
+
+def test_a_hook_that_records_waits_5_seconds_for_the_lock_and_at_the_end_of_a_session_longer(
+    session: Callable[[str], AgentSession], options: hooks.HookOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, opened = [], Ledger.open
+
+    def open_(*places: Any, **given: Any) -> Ledger:
+        waits.append(given.get("lock_timeout"))
+        return opened(*places, **given)
+
+    monkeypatch.setattr(Ledger, "open", open_)
+    for event in ("Stop", "PreCompact", "SessionEnd"):
+        session(DAY_1).hook(event)
+    assert waits == [5.0, 5.0, 30.0]
 
 
 # --- nothing that happens in a hook fails the session ----------------------------------------------------------------
@@ -218,6 +496,7 @@ def process(path: Path, event: object, *words: str) -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
 
 
@@ -266,6 +545,25 @@ def test_the_log_is_private_bounded_and_quotes_no_text_of_an_unexpected_error(tm
     assert log.stat().st_mode & 0o777 == 0o600
     assert log.stat().st_size <= hooks.LOG_BYTES + 200
     assert "secret" not in log.read_text() and "test_hooks.py:" in log.read_text()
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "Stop", "SessionEnd"])
+def test_a_pipe_as_transcript_or_as_log_makes_no_hook_wait(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "memory.db"
+    os.mkfifo(tmp_path / "turns.jsonl")
+    os.mkfifo(tmp_path / "memory.db.hooks.log")
+    with Ledger.open(path, user="ada") as ledger:
+        ledger.remember("The staging server is called otter.")
+    done = process(
+        path,
+        event(name, prompt="Which staging server?", transcript_path=str(tmp_path / "turns.jsonl")),
+        "--user",
+        "ada",
+    )
+    assert (done.returncode, done.stderr) == (0, "") and ("otter" in done.stdout) == (name == "UserPromptSubmit")
+    (tmp_path / "memory.db.hooks.log").unlink()
+    process(path, event("Stop", transcript_path=str(tmp_path / "turns.jsonl")))
+    assert "is no regular file" in (tmp_path / "memory.db.hooks.log").read_text()
 
 
 def test_a_place_that_takes_no_file_loses_the_log_and_not_the_session(tmp_path: Path) -> None:

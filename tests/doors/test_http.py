@@ -19,6 +19,7 @@ pytest.importorskip("fastapi", reason="needs the extra http")
 pytest.importorskip("uvicorn", reason="needs the extra http")
 
 import httpx2
+from absence import without
 from command_line import run
 from door_story import told_changed_asked_and_undone
 from http_server import sent_events, served
@@ -33,8 +34,10 @@ from ledger import (
     NewerFormatError,
     StorageError,
     SuspendedError,
+    __version__,
 )
-from ledger.doors.http.refusing import BODY_BYTES, of_ledger
+from ledger.doors.gate import BODY_BYTES
+from ledger.doors.http.refusing import of_ledger
 from ledger.doors.http.serving import Server
 from ledger.doors.pytest_plugin import Clock
 from ledger.doors.tokens import TokenFile
@@ -71,14 +74,14 @@ def test_an_answer_is_what_the_command_prints_with_json(path: Path, tokens: Toke
             ("session", "messages", "monday"): http.get("/session/messages", params={"name": "monday"}),
             ("history", "events", made["id"]): http.get("/history/events", params={"id": made["id"]}),
             ("history", "audit"): http.get("/history/audit"),
-            ("recall", "tea"): http.post("/recall", json={"query": "tea"}),
+            ("recall", "tea"): http.post("/recall", json={"question": "tea"}),
             ("context", "tea"): http.post("/context", json={"question": "tea"}),
         }
         for words, response in asked.items():
             printed = run(*words, "--json", "--user", "ada", db=path)
             assert response.status_code == 200, (words, response.text)
             assert response.json() == json.loads(printed.stdout), words
-        then = http.post("/recall", json={"query": "tea", "as_of": str(made["position"] - 1)}).json()
+        then = http.post("/recall", json={"question": "tea", "as_of": str(made["position"] - 1)}).json()
         assert then["items"] == [] and asked["recall", "tea"].json()["items"]
 
 
@@ -92,7 +95,7 @@ def test_a_token_reaches_its_users_memory_and_no_other(path: Path, tokens: Token
             assert refused.status_code == 404 and refused.json()["error"] == "NotFoundError"
         for place in ("/memories/list", "/history/audit", "/review"):
             assert stranger.get(place).json()["items"] == []
-        assert stranger.post("/recall", json={"query": "tea"}).json()["items"] == []
+        assert stranger.post("/recall", json={"question": "tea"}).json()["items"] == []
         stolen = stranger.get("/memories/list", params={"user": "ada"})
         assert stolen.status_code == 422
         for name in ("user", "channel", "client", "actor"):
@@ -104,8 +107,9 @@ def test_without_a_token_or_with_a_revoked_token_nothing_is_answered(path: Path,
     with served(path) as server, httpx2.Client(base_url=server.url) as http:
         paths = http.get("/openapi.json").json()["paths"]
         assert http.get("/openapi.json").json()["paths"] == paths
+        assert http.get("/health").json() == {"version": __version__, "writable": True, "up": True}
         for place, operations in paths.items():
-            for method in operations:
+            for method in operations if place != "/health" else ():
                 for headers in ({}, {"authorization": "Basic YWRh"}, {"authorization": "Bearer mlt_guessed"}):
                     refused = http.request(method, place, headers=headers, params={"id": "m_x", "name": "x"}, json={})
                     assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
@@ -194,8 +198,8 @@ BAD: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "/add", {"json": {"messages": [{"role": "system", "content": "x"}]}}, 422),
     ("POST", "/context", {"json": {"question": "x" * 10_001}}, 422),
     ("POST", "/context", {"json": {"question": "x", "budget": "9"}}, 422),
-    ("POST", "/recall", {"json": {"query": "x", "budget": True}}, 422),
-    ("POST", "/recall", {"json": {"query": "x", "limit": True}}, 422),
+    ("POST", "/recall", {"json": {"question": "x", "budget": True}}, 422),
+    ("POST", "/recall", {"json": {"question": "x", "limit": True}}, 422),
     ("POST", "/remember", {"json": {"content": "x", "confidence": True}}, 422),
 ]
 
@@ -218,31 +222,20 @@ def test_a_wrong_request_is_refused_with_its_reason(
 
 
 def test_a_slash_too_many_and_a_wrong_method_are_refused_as_json(shared: httpx2.Client) -> None:
-    refused = shared.post("/recall/", json={"query": "tea"})
+    refused = shared.post("/recall/", json={"question": "tea"})
     assert (refused.status_code, refused.json()["error"]) == (404, "NotFound")
     refused = shared.delete("/memories/list")
     assert refused.status_code == 405 and refused.json()["message"] == "this path takes GET"
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(shared: httpx2.Client) -> None:
-    large = {"content": "x" * (BODY_BYTES + 1)}
-    assert shared.post("/remember", json=large).status_code == 413
-    in_pieces = (b'{"content": "' if number == 0 else b"x" * 65_536 for number in range(BODY_BYTES // 65_536 + 2))
-    refused = shared.post("/remember", content=in_pieces, headers={"content-type": "application/json"})
-    assert refused.status_code == 413 and refused.json()["error"] == "TooLarge"
-
-
-def test_a_client_that_sends_a_large_body_slowly_still_reads_the_refusal(path: Path) -> None:
-    with served(path) as server:
-        host = server.url.removeprefix("http://")
-        head = f"POST /remember HTTP/1.1\r\nHost: {host}\r\nContent-Length: {2 * BODY_BYTES}\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", int(host.rpartition(":")[2])), timeout=20) as connection:
-            connection.sendall(head.encode())
-            for _ in range(8):
-                time.sleep(0.02)
-                connection.sendall(b"x" * (BODY_BYTES // 4))
-            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
-    assert answer.startswith(b"HTTP/1.1 413") and answer.endswith(b"}"), answer
+    """The answer says that the connection ends, so that a client sends its next request on another one."""
+    head, piece = b'{"content": "', b"x" * 65_536
+    for body in (head + b"x" * BODY_BYTES, (head, *[piece] * (BODY_BYTES // len(piece) + 1))) * 3:
+        content = body if isinstance(body, bytes) else iter(body)
+        refused = shared.post("/remember", content=content, headers={"content-type": "application/json"})
+        assert refused.status_code == 413 and refused.json()["error"] == "TooLarge"
+        assert refused.headers["connection"] == "close"
 
 
 def test_a_refusal_repeats_no_text_of_the_request(shared: httpx2.Client) -> None:
@@ -264,6 +257,88 @@ def test_tokens_that_cannot_be_read_open_nothing_and_the_answer_names_no_file(pa
     with served(path) as server, server.client(token) as http:
         refused = http.get("/memories/list")
         assert refused.status_code == 503 and str(path.parent) not in refused.text
+
+
+def test_an_answer_has_the_text_for_the_prompt_as_the_command_prints_it(path: Path, tokens: TokenFile) -> None:
+    token = tokens.make("app", "ada", channel="user").token
+    with served(path) as server, server.client(token) as http:
+        http.post("/remember", json={"content": "Ada drinks ```tea```.", "valid_from": "2026-03-02"})
+        for place, words in (("/context", {"question": "tea"}), ("/recall", {"question": "tea"})):
+            text = http.post(place, json=words).json()["text"]
+            assert text == run(place[1:], "tea", "--prompt", "--user", "ada", db=path).stdout.rstrip("\n")
+            assert text.startswith("````memory\n- 2 Mar 2026: Ada drinks ```tea```.")
+
+
+LIKING = "Ada prefers green tea to black coffee."
+
+
+def test_a_turn_is_captured_read_and_counted_once(path: Path, tokens: TokenFile) -> None:
+    app, agent = tokens.make("app", "ada", channel="user").token, tokens.make("agent", "ada").token
+    turn = {"prompt": "Where does it run?", "response": LIKING, "session": "monday"}
+    with served(path) as server, server.client(app) as http, server.client(agent) as by_agent:
+        fact = http.post("/remember", json={"content": LIKING, "kind": "preference", "confidence": 0.5}).json()
+        assert by_agent.post("/capture", json=turn).json()["reinforcement"] == "off"
+        kept = http.post("/capture", json=turn)
+        assert (kept.status_code, kept.json()["reinforcement"]) == (201, "done")
+        assert http.get("/interactions/get", params={"id": kept.json()["id"]}).json()["response"] == turn["response"]
+        again = http.post("/interactions/reinforce", json={"id": kept.json()["id"]}).json()
+        assert (again["replayed"], [id for id, _, _ in again["reinforced"]]) == (True, [fact["id"]])
+        refused = by_agent.post("/interactions/reinforce", json={"id": kept.json()["id"]})
+        assert (refused.status_code, refused.json()["error"]) == (403, "NotAllowed")
+        supported = http.post("/reinforce", json={"id": fact["id"], "amount": 0.1}).json()
+        assert supported["confidence"] == pytest.approx(0.62)
+        assert by_agent.post("/reinforce", json={"id": fact["id"], "amount": 0.3}).json()["confidence"] == (
+            pytest.approx(0.62)
+        )
+
+
+@pytest.mark.parametrize(("verb", "status"), [("promote", "active"), ("reject", "invalid")])
+def test_only_a_token_that_brings_the_users_words_decides(
+    path: Path, tokens: TokenFile, verb: str, status: str
+) -> None:
+    app, agent = tokens.make("app", "ada", channel="user").token, tokens.make("agent", "ada").token
+    said = {"messages": [{"role": "user", "content": "I live in Lisbon."}]}
+    with served(path) as server, server.client(app) as http, server.client(agent) as by_agent:
+        id = by_agent.post("/add", json=said).json()["proposed"][0]["id"]
+        refused = by_agent.post(f"/{verb}", json={"id": id})
+        assert refused.status_code == 403 and "--channel user" in refused.json()["message"]
+        assert http.post(f"/{verb}", json={"id": id, "reason": "she said so"}).json()["status"] == status
+        assert http.post("/reject", json={"id": "m_nothing"}).status_code == 404
+
+
+def test_a_client_takes_back_its_own_command_and_no_other(path: Path, tokens: TokenFile) -> None:
+    app, other = (tokens.make(name, "ada", channel="user").token for name in ("app", "other"))
+    with served(path) as server, server.client(app) as http, server.client(other) as stranger:
+        fact = http.post("/remember", json={"content": LIKING, "kind": "preference", "confidence": 0.5}).json()
+        turn = {"prompt": "And?", "response": LIKING}
+        captured = http.post("/capture", json=turn).json()
+        first = http.get("/history/events", params={"id": captured["id"]}).json()["items"][0]["position"]
+        refused = stranger.post("/undo", json={"target": first, "cascade": True})
+        assert refused.status_code == 422 and refused.json()["rule"] == "own_command"
+        blocked = http.post("/undo", json={"target": first})
+        assert (blocked.status_code, blocked.json()["error"]) == (409, "DependentsError")
+        keyed, undo = {"Idempotency-Key": "u1"}, {"target": first, "cascade": True, "reason": "a test"}
+        undone = http.post("/undo", json=undo, headers=keyed)
+        assert undone.status_code == 200 and undone.json()["events"] >= 2
+        assert http.post("/undo", json=undo, headers=keyed).json()["replayed"] is True
+        assert http.get("/memories/get", params={"id": fact["id"]}).json()["confidence"] == 0.5
+        with Ledger.open(path, user="ada") as person:
+            rum = person.remember("Ada drinks rum.")
+        refused = http.post("/undo", json={"target": rum.position})
+        assert refused.status_code == 422 and "came through no client" in refused.json()["message"]
+
+
+def test_the_health_of_a_server_tells_if_its_ledger_can_be_written(path: Path) -> None:
+    with served(path) as server, httpx2.Client(base_url=server.url) as http:
+        assert http.get("/health").json()["writable"] is True
+        path.rename(path.with_name("moved.db"))
+        end = time.monotonic() + 20
+        while http.get("/health").json()["writable"] and time.monotonic() < end:
+            time.sleep(0.2)
+        assert http.get("/health").json() == {"version": __version__, "writable": False, "up": True}
+        path.with_name("moved.db").rename(path)
+    with served(path, read_only=True) as server, httpx2.Client(base_url=server.url) as http:
+        assert http.get("/health").json()["writable"] is False
 
 
 def test_a_file_that_is_moved_away_is_503_without_a_path_and_the_log_of_the_server_names_it(
@@ -298,7 +373,7 @@ def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) ->
 def ended_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a server end as soon as it would listen."""
 
-    async def serve(server: Server) -> None:
+    async def serve(server: Server, sockets: object) -> None:
         assert server._ready is not None
         server._ready()
 
@@ -593,12 +668,35 @@ def test_two_homes_are_a_conflict_until_the_person_undoes_one(tmp_path: Path, le
 def test_without_the_library_the_command_and_the_import_name_the_line_to_install(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("ledger.doors.http")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "fastapi", None)
+    without(monkeypatch, "fastapi", door="http")
     line = 'pip install "belief-ledger[http]"'
     refused = run("serve", db=path)
     assert refused.exit_code == 4 and line in refused.stderr
     with pytest.raises(ImportError) as error:
         import ledger.doors.http  # noqa: F401
     assert line in str(error.value)
+
+
+def test_an_agent_reads_turns_and_hands_in_what_they_say(path: Path, tokens: TokenFile) -> None:
+    app, agent = tokens.make("app", "ada", channel="user").token, tokens.make("agent", "ada").token
+    said = {"messages": [{"role": "user", "content": "My sister Lea is allergic to peanuts."}], "session": "monday"}
+    with served(path) as server, server.client(app) as http, server.client(agent) as by_agent:
+        assert http.post("/add", json=said).status_code == 201
+        assert by_agent.get("/learning/count").json() == 1
+        unread = by_agent.post("/learning/unread", json={"budget": 2_000}).json()
+        assert "[1] user" in unread["content"]
+        assert unread["turns"] == 1
+        assert http.post("/learning/unread", json={}).json()["held_until"] is not None
+        fact = {"content": "The user's sister Lea is allergic to peanuts.", "said_by": "user", "messages": [1]}
+        handed_in = {"token": unread["token"], "answer": {"add": [fact | {"quote": "sister Lea is allergic"}]}}
+        broken = by_agent.post("/learning/learn", json=handed_in | {"answer": "no JSON"})
+        assert (broken.status_code, broken.json()["rule"]) == (422, "answer")
+        (learned,) = by_agent.post("/learning/learn", json=handed_in).json()["learned"]
+        assert learned["confidence"] == 0.6
+        assert by_agent.post("/learning/learn", json=handed_in).json()["replayed"] is True
+        assert http.get("/learning/count").json() == 0
+        http.post("/add", json={"messages": [{"role": "user", "content": "Lea outgrew it."}], "session": "monday"})
+        ended = {"id": learned["id"], "ended": True, "quote": "Lea outgrew it", "session": "monday"}
+        assert by_agent.post("/learning/correct", json=ended).status_code == 200
+        assert http.get("/memories/get", params={"id": learned["id"]}).json()["status"] == "retracted"
+        assert by_agent.post("/learning/correct", json={"id": learned["id"]}).status_code == 422

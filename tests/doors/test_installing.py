@@ -16,6 +16,7 @@ from ledger.doors import installing
 from ledger.types import CodingAgent
 
 AGENTS = get_args(CodingAgent)
+CODEX = ".codex/plugins/cache/memory-ledger/memory-ledger/0.1.0"
 FOREIGN = {  # the settings of somebody who uses all of them already
     ".claude/settings.json": '{"model": "opus"}\n',
     ".claude/skills/mine/SKILL.md": "---\nname: mine\n---\n",
@@ -102,7 +103,6 @@ def test_at_a_terminal_it_shows_the_plan_and_asks(
 @pytest.mark.parametrize(
     ("agent", "name"),
     [
-        ("codex", ".codex/hooks.json"),
         ("codex", ".codex/config.toml"),
         ("cursor", ".cursor/mcp.json"),
         ("vscode", ".config/Code/User/mcp.json"),
@@ -174,18 +174,21 @@ def test_every_agent_starts_the_server_of_this_installation_on_the_named_ledger_
         return found
 
     servers = {
-        "codex": tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]["memory-ledger"],
+        "codex": read(f"{CODEX}/.mcp.json")["mcpServers"]["memory-ledger"],
         "claude": read(".claude/skills/memory-ledger/.mcp.json")["mcpServers"]["memory-ledger"],
         "cursor": read(".cursor/mcp.json")["mcpServers"]["memory-ledger"],
         "vscode": read(".config/Code/User/mcp.json")["servers"]["memory-ledger"],
     }
-    for server in servers.values():
-        assert [server["command"], *server["args"]] == words
+    plugins = tomllib.loads((home / ".codex/config.toml").read_text())["plugins"]
+    assert plugins == {"memory-ledger@memory-ledger": {"enabled": True}}
+    folder = {"cursor": ["--folder", "${workspaceFolder}"]}  # it starts a server in the home directory
+    for agent, server in servers.items():
+        assert [server["command"], *server["args"]] == words + folder.get(agent, [])
     opencode = read(".config/opencode/opencode.json")["mcp"]["memory-ledger"]
     assert opencode == {"type": "local", "command": words, "enabled": True}
     for name, client in (
         (".claude/skills/memory-ledger/hooks/hooks.json", []),
-        (".codex/hooks.json", ["--client", "codex"]),
+        (f"{CODEX}/hooks/codex.json", ["--client", "codex"]),
     ):
         hooks = read(name)["hooks"]
         assert hooks.keys() == installing.SECONDS.keys()
@@ -223,3 +226,38 @@ def test_variables_of_the_agents_name_their_folders(home: Path, monkeypatch: pyt
     for agent in AGENTS:
         assert run("install", agent, "--yes").exit_code == 0
     assert {name.split(os.sep)[0] for name in state(home)} == {"c", "x", "g", ".cursor"}
+
+
+@pytest.mark.parametrize(("reply", "learns"), [("y\ny\n", True), ("n\ny\n", False)])
+def test_install_asks_if_the_agent_may_be_asked_to_learn(
+    reply: str, learns: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.cli.asking.is_at_a_terminal", lambda: True)
+    shown = run("install", "claude", stdin=reply)
+    assert shown.exit_code == 0 and "ask the agent to learn" in shown.stderr
+    hooks = (home / ".claude/skills/memory-ledger/hooks/hooks.json").read_text()
+    assert ("--learn-turns 0" in hooks) is not learns
+
+
+def test_install_without_learning_asks_no_agent_to_learn(home: Path) -> None:
+    assert run("install", "codex", "--yes", "--no-learn").exit_code == 0
+    assert "--learn-turns 0 --client codex" in (home / CODEX / "hooks/codex.json").read_text()
+
+
+def test_the_marketplace_of_codex_names_the_folder_of_the_plugin_and_its_parts_exist() -> None:
+    catalog = json.loads((installing.PLUGIN.parent / ".agents/plugins/marketplace.json").read_text())
+    (entry,) = catalog["plugins"]
+    assert (installing.PLUGIN.parent / entry["source"]["path"]).resolve() == installing.PLUGIN
+    manifest = json.loads((installing.PLUGIN / ".codex-plugin/plugin.json").read_text())
+    own = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text())
+    assert {name: manifest[name] for name in ("name", "version", "license")} == {
+        name: own[name] for name in ("name", "version", "license")
+    }
+    assert all((installing.PLUGIN / manifest[name]).exists() for name in ("skills", "mcpServers", "hooks"))
+
+
+def test_the_skill_learn_runs_in_a_fork_with_a_small_model_and_two_tools() -> None:
+    text = (installing.PLUGIN / "skills/learn/SKILL.md").read_text()
+    head = dict(line.split(": ", 1) for line in text.split("---")[1].strip().splitlines())
+    assert (head["context"], head["model"]) == ("fork", "haiku")
+    assert {name.rpartition("__")[2] for name in head["allowed-tools"].split()} == {"unread", "learn"}

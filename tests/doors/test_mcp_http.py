@@ -19,7 +19,7 @@ pytest.importorskip("mcp", reason="needs the extra mcp")
 
 import httpx2
 import mcp_client as agents
-import uvicorn
+from absence import without
 from command_line import run
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -28,9 +28,11 @@ from mcp_client import McpCaller
 from places import ROOT
 
 from ledger import AsyncLedger, BusyError, LedgerError, NewerFormatError, StorageError, SuspendedError
+from ledger.doors.mcp import serving
 from ledger.doors.mcp.server import make_server
-from ledger.doors.mcp.serving import security
+from ledger.doors.mcp.serving import app_of
 from ledger.doors.tokens import TokenFile
+from ledger.doors.web_server import WebServer
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
@@ -49,8 +51,8 @@ async def listening(path: Path, *, with_tokens: bool = True, **options: Any) -> 
         port = listener.getsockname()[1]
         async with await AsyncLedger.open(path) as ledger:
             server = make_server(ledger, tokens=TokenFile(path) if with_tokens else None, **options)
-            app = server.streamable_http_app(transport_security=security("127.0.0.1", port))
-            web = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+            app = app_of(server, "127.0.0.1", port, TokenFile(path) if with_tokens else None)
+            web = WebServer(app, lifespan="on")
             serving = asyncio.create_task(web.serve(sockets=[listener]))
             while not web.started:
                 await asyncio.sleep(0.01)
@@ -86,8 +88,8 @@ def test_a_token_reaches_its_users_memory_and_no_other(path: Path, protocol: str
     async def story(url: str) -> None:
         async with with_token(url, ada, protocol) as agent, with_token(url, ben, protocol) as stranger:
             id = (await agent.call("remember", content="The user drinks green tea."))["id"]
-            assert len((await agent.call("recall", query="tea"))["items"]) == 1
-            assert (await stranger.call("recall", query="tea", scope="everywhere"))["items"] == []
+            assert len((await agent.call("recall", question="tea"))["items"]) == 1
+            assert (await stranger.call("recall", question="tea", scope="everywhere"))["items"] == []
             for tool in ("why", "history"):
                 assert "of this user has the id" in await stranger.error(tool, id=id)
             assert "of this user has the id" in await stranger.error("forget", id=id, reason="mine now")
@@ -97,6 +99,54 @@ def test_a_token_reaches_its_users_memory_and_no_other(path: Path, protocol: str
     played(story, path)
     with agents.opened(path) as ledger:
         assert ledger.history.audit(type="MemoryCaptured")[0].client == "mcp/laptop"
+
+
+def test_an_agent_of_one_user_neither_sees_nor_moves_the_turns_of_another(path: Path) -> None:
+    tokens = TokenFile(path)
+    ada, ben = tokens.make("laptop", "ada").token, tokens.make("phone", "ben").token
+    said = {"ada": "My sister Lea is allergic to peanuts.", "ben": "My brother Tom lives in Oslo."}
+    for user, text in said.items():
+        with agents.opened(path, user) as ledger:
+            ledger.add([{"role": "user", "content": text}], session="monday", extract="off")
+    with agents.opened(path, "ben") as ledger:
+        memory = ledger.remember("The user rides a red bicycle.")
+
+    async def story(url: str) -> None:
+        async with with_token(url, ada, agents.STATELESS) as agent, with_token(url, ben, agents.STATELESS) as stranger:
+            of_ada, of_ben = await agent.call("unread"), await stranger.call("unread")
+            assert said["ada"] in of_ada["content"] and said["ben"] not in of_ada["content"]
+            assert said["ben"] in of_ben["content"] and said["ada"] not in of_ben["content"]
+            assert (of_ada["more"], of_ben["more"], of_ben["held_until"]) == (0, 0, None)
+            assert "no token of a reading" in await agent.error("learn", token=of_ben["token"])
+            wrong = {"id": memory.id, "ended": True, "reason": "not mine"}
+            assert "no memory of this user" in await agent.error("correct", **wrong)
+            fact = {"content": "The user's sister Lea is allergic to peanuts", "said_by": "user", "messages": [1]}
+            learned = await agent.call("learn", token=of_ada["token"], add=[{**fact, "quote": "Lea is allergic"}])
+            assert (len(learned["learned"]), learned["more"]) == (1, 0)
+            assert (await agent.call("unread"))["token"] == ""
+            assert "Lea" not in await stranger.text("context", question="Lea?")
+            assert (await stranger.call("context", question="Lea?"))["unread"] == 1
+            assert (await stranger.call("learn", token=of_ben["token"]))["turns"] == 1
+
+    played(story, path)
+
+
+def test_the_tokens_that_one_users_agent_reads_in_a_day_count_for_no_other_user(path: Path) -> None:
+    tokens = TokenFile(path)
+    ada, ben = tokens.make("laptop", "ada").token, tokens.make("phone", "ben").token
+    for user in ("ada", "ben"):
+        with agents.opened(path, user) as ledger:
+            for number in range(9):
+                text = f"My friend number {number} works at the harbour. {'Really. ' * 150}"
+                ledger.add([{"role": "user", "content": text}], session="monday", extract="off")
+
+    async def story(url: str) -> None:
+        async with with_token(url, ada, agents.STATELESS) as agent, with_token(url, ben, agents.STATELESS) as stranger:
+            assert (await agent.call("unread", budget=3_000))["token"]
+            assert (await agent.call("unread", budget=3_000))["held_until"].endswith("T00:00:00.000000Z")
+            assert (await stranger.call("unread", budget=3_000))["token"]
+
+    played(story, path, learn_tokens_a_day=4_000)
 
 
 def test_a_request_without_a_token_or_with_a_revoked_token_is_refused(path: Path) -> None:
@@ -185,7 +235,7 @@ def test_no_answer_over_http_names_a_file_of_the_server_and_its_log_does(
     async def story(url: str) -> None:
         async with with_token(url, token, protocol) as agent:
             monkeypatch.setattr(AsyncLedger, "why", broken)
-            monkeypatch.setattr("ledger.aio.sessions.AsyncSessions.get", broken)
+            monkeypatch.setattr("ledger.aio.ledger.AsyncSessions.get", broken)
             error = await agent.error("why", id="m_nope")
             fixed = "send the request again" if isinstance(problem, BusyError) else "its log says why to its operator"
             assert "/srv" not in error and fixed in error
@@ -197,6 +247,37 @@ def test_no_answer_over_http_names_a_file_of_the_server_and_its_log_does(
         played(story, path)
     logged = [record.getMessage() for record in caplog.records if record.name == "ledger"]
     assert logged == [f"{what}: {type(problem).__name__}: {problem}" for what in ("why", "ledger://session")]
+
+
+def test_tokens_that_cannot_be_read_open_nothing_and_the_answer_names_no_file(path: Path) -> None:
+    tokens = TokenFile(path)
+    held = {"authorization": f"Bearer {tokens.make('laptop', 'ada').token}"}
+    Path(tokens.path).chmod(0o644)
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient(headers=HEADERS | held) as http:
+            refused = await http.post(url, json=LIST)
+            assert refused.status_code == 503 and refused.json()["error"] == "Unavailable"
+            assert str(path.parent) not in refused.text
+
+    played(story, path)
+
+
+def test_so_many_sessions_are_open_that_another_is_refused_and_one_that_ends_makes_room(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "SESSIONS", 2)
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+
+    async def story(url: str) -> None:
+        async with httpx2.AsyncClient(headers=HEADERS) as http:
+            begun = [await http.post(url, json=begin) for _ in range(3)]
+            assert [answer.status_code for answer in begun] == [200, 200, 503]
+            await http.delete(url, headers={"mcp-session-id": begun[0].headers["mcp-session-id"]})
+            assert (await http.post(url, json=begin)).status_code == 200
+
+    played(story, path, with_tokens=False)
 
 
 def test_a_server_that_cannot_listen_does_not_say_that_it_listens(path: Path) -> None:
@@ -264,12 +345,6 @@ def test_options_that_would_open_the_memory_too_far_are_refused(
 
 
 def test_without_the_sdk_the_command_names_the_extra(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    for name in [
-        name for name in sys.modules if name.partition(".")[0] == "mcp" or name.startswith("ledger.doors.mcp")
-    ]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    without(monkeypatch, "mcp", door="mcp")
     refused = run("mcp", db=path)
     assert refused.exit_code == 4 and 'pip install "belief-ledger[mcp]"' in refused.stderr

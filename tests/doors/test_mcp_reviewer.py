@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,56 @@ def test_a_memory_that_changed_while_the_person_thought_is_not_approved(path: Pa
 
     agents.played(story, path, agents.HANDSHAKE, reviewer=True, answer=change)
     assert status(path, candidate) == "candidate"
+
+
+def test_a_distrust_whose_effect_changed_while_the_person_thought_is_asked_again(path: Path) -> None:
+    """Over the handshake protocol the question is open while others write."""
+    from mcp.types import ElicitResult
+
+    with agents.opened(path) as ledger:
+        ledger.bind(actor="crawler").remember("The user likes spam.")
+    questions: list[str] = []
+
+    async def think(context: object, params: Any) -> ElicitResult:
+        questions.append(params.message)
+        if len(questions) == 1:
+            with agents.opened(path) as ledger:
+                ledger.bind(actor="crawler").remember("The user likes ham.")
+        return ElicitResult(action="accept", content={"consent": True})
+
+    async def story(agent: McpCaller) -> None:
+        assert (await agent.call("distrust", origin="crawler", kind="actor"))["events"] == 2
+
+    agents.played(story, path, agents.HANDSHAKE, reviewer=True, answer=think)
+    assert ["makes 1 event void" in questions[0], "makes 2 events void" in questions[1]] == [True, True]
+    assert len(questions) == 2 and questions[1].startswith("Meanwhile this has changed.")
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+@pytest.mark.parametrize("said", ["yes", "true", 1, "on"])
+def test_only_true_is_consent(path: Path, candidate: str, protocol: str, said: object) -> None:
+    from mcp.types import ElicitResult
+
+    async def mumble(context: object, params: object) -> ElicitResult:
+        return ElicitResult(action="accept", content={"consent": said})  # type: ignore[dict-item]
+
+    async def story(agent: McpCaller) -> None:
+        assert (await agent.result("promote", id=candidate)).is_error
+
+    agents.played(story, path, protocol, reviewer=True, answer=mumble)
+    assert status(path, candidate) == "candidate"
+
+
+@pytest.mark.parametrize("protocol", agents.PROTOCOLS)
+def test_a_reason_that_is_too_long_is_refused_before_the_person_is_asked(
+    path: Path, candidate: str, protocol: str
+) -> None:
+    async def story(agent: McpCaller) -> None:
+        error = await agent.error("promote", id=candidate, reason="x" * 20_000)
+        assert "reason is a text of 20,000 characters: it has to be a text of at most 2,000 characters" in error
+        assert agent.questions == []
+
+    agents.played(story, path, protocol, reviewer=True, answer="yes")
 
 
 def test_a_text_that_no_question_shows_in_whole_is_not_approved(path: Path) -> None:

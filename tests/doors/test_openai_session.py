@@ -13,7 +13,7 @@ pytest.importorskip("agents.memory", reason="needs the extra openai")
 from agents import Agent, Runner, Session, SessionSettings
 from agents.testing import ScriptedModel
 from door_story import check_ledger, check_loading, killed_in_the_middle, told_changed_asked_and_undone
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from soundness import assert_sound
@@ -64,7 +64,6 @@ def test_items_come_back_equal_in_their_order(session: LedgerSession) -> None:
     assert run(session.get_items(limit=9)) == ITEMS == run(session.get_items(limit=-1))
 
 
-@settings(max_examples=60)
 @given(items=st.lists(st.dictionaries(NAMES, VALUES, max_size=5), min_size=1, max_size=4))
 def test_any_json_object_comes_back_equal(items: list[Any]) -> None:
     with Ledger.temporary() as ledger:
@@ -134,7 +133,10 @@ def test_more_items_than_a_page_and_an_append_hold_come_back(session: LedgerSess
     assert run(session.get_items()) == items and run(session.get_items(1_500)) == items[-1_500:]
 
 
-def test_an_item_with_a_secret_is_refused_with_all_that_came_with_it(session: LedgerSession) -> None:
+def test_a_policy_that_refuses_secrets_refuses_an_item_with_all_that_came_with_it(
+    ledger: Ledger, session: LedgerSession
+) -> None:
+    ledger.policy.set(secrets="refuse")
     with pytest.raises(RejectedError, match="secret"):
         run(session.add_items([*ITEMS, {"role": "user", "content": f"Use {SECRET}."}]))
     assert run(session.get_items()) == []
@@ -160,18 +162,21 @@ def test_an_item_whose_words_the_ledger_refuses_takes_no_words_from_its_neighbou
 
 @pytest.mark.parametrize(
     ("prompt", "answer", "kept"),
-    [(f"My key is {SECRET}", "I see.", []), ("What is my key?", f"It is {SECRET}", ["What is my key?"])],
+    [
+        (f"My key is {SECRET}", "I see.", ["My key is [redacted:anthropic_key]", "I see."]),
+        ("What is my key?", f"It is {SECRET}", ["What is my key?", "It is [redacted:anthropic_key]"]),
+    ],
 )
-def test_a_secret_ends_a_run_with_the_rule_and_leaves_what_came_before(
-    session: LedgerSession, prompt: str, answer: str, kept: list[str]
+def test_a_secret_is_taken_out_of_its_item_and_the_run_goes_on(
+    session: LedgerSession, prompt: str, answer: str, kept: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     part = ResponseOutputText(type="output_text", text=answer, annotations=[], logprobs=[])
     message = ResponseOutputMessage(id="m", type="message", role="assistant", content=[part], status="completed")
     agent = Agent(name="host", model=ScriptedModel(steps=[[message]]))
-    with pytest.raises(RejectedError) as refused:
-        run(Runner.run(agent, prompt, session=session))
-    assert refused.value.rule == "secret" and SECRET not in str(refused.value)
-    assert [item["content"] for item in run(session.get_items())] == kept
+    assert run(Runner.run(agent, prompt, session=session)).final_output == answer
+    said = [item["content"] for item in run(session.get_items())]
+    assert [text if isinstance(text, str) else text[0]["text"] for text in said] == kept
+    assert any("raw: 1 × anthropic_key was redacted" in told for told in caplog.messages)
 
 
 def test_another_user_and_another_session_see_nothing(ledger: Ledger) -> None:

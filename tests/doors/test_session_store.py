@@ -14,6 +14,14 @@ from ledger.doors.picoclaw import SessionStore
 from ledger.types import SessionPatterns
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bern"}'}}
+SYSTEM = [
+    {"type": "text", "text": "You are Pico.", "cache_control": {"type": "ephemeral"}},
+    {"type": "text", "text": "Be brief."},
+]
+FILES = [
+    {"type": "file", "ref": "media://1", "filename": "plan.pdf", "content_type": "application/pdf"},
+    {"type": "image", "url": "https://a.example/dog.png"},
+]
 TURN = [
     {"role": "user", "content": "What is the weather?", "created_at": "2026-01-01T10:00:00.000000Z"},
     {"role": "assistant", "content": "", "tool_calls": [CALL], "reasoning_content": "hm", "model_name": "m-1"},
@@ -22,6 +30,11 @@ TURN = [
     {"role": "user", "content": "And this?", "media": ["media://cat", "https://a.example/dog.png"]},
     {"role": "assistant", "content": "A dog.", "tool_calls": [CALL], "media": ["media://cat"]},
     {"role": "tool", "content": "It rains.", "tool_call_id": "call_1", "media": ["media://rain"]},
+    {"role": "system", "content": "You are Pico.\n\nBe brief.", "system_parts": SYSTEM},
+    {"role": "system", "content": "", "system_parts": SYSTEM},
+    {"role": "user", "content": "Look.", "attachments": FILES},
+    {"role": "user", "content": "", "attachments": FILES},
+    {"role": "tool", "content": "It rains.", "tool_call_id": "call_1", "tool_result_status": "succeeded"},
 ]
 
 
@@ -65,6 +78,7 @@ def test_a_history_is_set_and_set_back_to_itself_changes_nothing(ledger: Ledger,
     assert len(store.get_history("chat")) == len(TURN)
     position = ledger.position
     store.set_history("chat", store.get_history("chat"))
+    assert ledger.session("chat").reconcile(store.get_history("chat")).change == "none"
     assert ledger.position == position and not store.failures
     store.set_history("chat", [{"role": "user", "content": "anew"}])
     assert texts(store, "chat") == ["anew"]

@@ -1,8 +1,9 @@
-"""A check of the plugin with the real Claude Code, without a key: ``python tools/doors/check_plugin.py [--claude PATH]``.
+"""A check of the plugin with the real Claude Code and Codex, without a key: ``python tools/doors/check_plugin.py``.
 
 Claude Code validates the folder, loads it from a home directory of its own, and plays two sessions against a model that is
 a script on this machine. What the first session was told has to stand in the second one's request. Without ``--claude`` the
-binary comes from the wheel of ``claude-agent-sdk`` (180 MB). Run it with the Python of an environment that has the product.
+binary comes from the wheel of ``claude-agent-sdk`` (180 MB). With ``--codex PATH`` Codex loads the plugin from its
+marketplace, and as ``install`` writes it. Run it with the Python of an environment that has the product.
 """
 
 from __future__ import annotations
@@ -61,10 +62,11 @@ class ScriptedModel(BaseHTTPRequestHandler):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--claude", type=Path, help="the binary; without it the wheel is downloaded")
+    parser.add_argument("--codex", type=Path, help="the binary of Codex; without it Codex is left out")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        return check(options.claude or downloaded(place), place)
+        return check(options.claude or downloaded(place), place, options.codex)
 
 
 def downloaded(place: Path) -> Path:
@@ -77,7 +79,7 @@ def downloaded(place: Path) -> Path:
     return binary
 
 
-def check(claude: Path, place: Path) -> int:
+def check(claude: Path, place: Path, codex: Path | None = None) -> int:
     home, project = place / "home", place / "shop"
     home.mkdir()
     project.mkdir()
@@ -123,6 +125,21 @@ def check(claude: Path, place: Path) -> int:
             KNOWN
         ] and not errors, f"memories {memories}, given to the model: {given} {errors}"
 
+    def asked_to_learn() -> tuple[bool, str]:
+        with Ledger.open(home / ".memory-ledger/memory.db", user="") as ledger:
+            for number in range(25):
+                ledger.capture(f"My friend number {number} works at the harbour.", "Noted.", project=project.name)
+        ok, output = say("Good morning.")
+        learns = [
+            request for request in ScriptedModel.requests if "run the skill `learn` of memory-ledger once" in request
+        ]
+        offered = any("memory-ledger:learn" in request for request in learns)
+        return ok and offered, f"asked in {len(learns)} requests, the skill is offered: {offered}; {output}"
+
+    def in_codex() -> tuple[bool, str]:
+        ok, output = run(codex or "", "mcp", "list")
+        return ok and "memory-ledger" in output and "enabled" in output, output
+
     command = (sys.executable, "-m", "ledger")
     steps: dict[str, Callable[[], tuple[bool, str]]] = {
         "plugin validate": lambda: run(claude, "plugin", "validate", PLUGIN),
@@ -134,8 +151,19 @@ def check(claude: Path, place: Path) -> int:
         "the first session": lambda: say(TOLD),
         "the second session": lambda: say(ASKED),
         "the second one knows what the first was told": remembered,
+        "many unread turns, and the skill learn is asked for": asked_to_learn,
         "memory-ledger uninstall claude": lambda: run(*command, "uninstall", "claude", "--yes"),
     }
+    if codex is not None:
+        steps |= {
+            "codex plugin marketplace add": lambda: run(codex, "plugin", "marketplace", "add", PLUGIN.parent),
+            "codex plugin add": lambda: run(codex, "plugin", "add", "memory-ledger@memory-ledger"),
+            "Codex has the server of its marketplace": in_codex,
+            "codex plugin remove": lambda: run(codex, "plugin", "remove", "memory-ledger@memory-ledger"),
+            "memory-ledger install codex": lambda: run(*command, "install", "codex", "--yes"),
+            "Codex has the server that was installed": in_codex,
+            "memory-ledger uninstall codex": lambda: run(*command, "uninstall", "codex", "--yes"),
+        }
     failed = 0
     for name, step in steps.items():
         ok, output = step()

@@ -60,14 +60,7 @@ CONTRACTS: dict[str, Contract] = {
         tests=("tests/test_store.py",),
         replaced={"langgraph.store.memory.InMemoryStore": "langgraph.InMemoryStore"},
         needs=(*ASYNC, "pytest-mock", "numpy>=1.26"),
-        not_applicable={
-            "test_vector_store_initialization": EMBEDDER,
-            "test_get_text_at_path*": LIBRARY,
-            "test_dedupe_ops*": LIBRARY,
-            "test_validate_op_namespace*": LIBRARY,
-            "test_async_batch_store_handles_cancellation": LIBRARY,
-            "test_async_batch_store": LIBRARY,
-        },
+        not_applicable={"test_vector_store_initialization": EMBEDDER},
     ),
     "claude-session-store": Contract(
         door="claude",
@@ -133,10 +126,11 @@ CONTRACTS: dict[str, Contract] = {
         what="`BaseStore`, as a file and awaited",
         package="langgraph-checkpoint-sqlite",
         version="3.1.2",
-        tests=("tests/test_store.py", "tests/test_async_store.py"),
+        tests=("tests/test_store.py", "tests/test_async_store.py", "tests/test_ttl.py"),
         replaced={
             "langgraph.store.sqlite.SqliteStore": "langgraph.SqliteStore",
             "langgraph.store.sqlite.AsyncSqliteStore": "langgraph.AsyncSqliteStore",
+            "langgraph.store.sqlite.aio.AsyncSqliteStore": "langgraph.AsyncSqliteStore",
         },
         needs=(*ASYNC, "numpy>=1.26"),
         not_applicable={
@@ -144,11 +138,10 @@ CONTRACTS: dict[str, Contract] = {
             "test_nonnull_migrations": TABLES,
             "test_sql_injection_vulnerability": TABLES,
             "test_list_namespaces_prefix_uses_indexable_condition": TABLES,
-            "test_escape_glob_literal": LIBRARY,
-            "test_namespace_match_pattern": LIBRARY,
             "test_filter_keys_with_hyphens_and_digits": (
                 "reads a dot in a filter as a way into an object, where `BaseStore` reads a part of the name"
             ),
+            "test_ttl_override_default": "lets no read prolong `default_ttl`, where LangGraph's text says that reads do",
             "test_no_running_loop": "refuses blocking calls on the thread of an event loop; this store allows them",
         },
     ),

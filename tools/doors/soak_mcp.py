@@ -95,7 +95,7 @@ def _next_call(
         case "sessions":
             return tool, {}
         case _:
-            return tool, {"question" if tool == "context" else "query": f"heron number {chance.randrange(round + 1)}"}
+            return tool, {"question": f"heron number {chance.randrange(round + 1)}"}
 
 
 def _note(tally: SoakTally, own: list[str], tool: str, arguments: dict[str, Any], answer: dict[str, Any]) -> None:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from ledger import AsyncLedger, LedgerError, NotFoundError, __version__, answers
+from ledger import AsyncLedger, LedgerError, NotFoundError, RejectedError, __version__, answers
 from ledger.aio import AsyncPage
 from ledger.aio.ledger import AsyncLedgerRead
-from ledger.doors.http.describing import FOLLOWED, answer_of, describe
+from ledger.doors.gate import Gate, token_of
+from ledger.doors.http.bodies import body_of
+from ledger.doors.http.describing import FOLLOWED, Responses, answer_of, describe, takes, text_of_pack
 from ledger.doors.http.following import EventStream, Streams
+from ledger.doors.http.pulse import Pulse
 from ledger.doors.http.questions import (
     MOMENT,
+    Body,
     ContextQuestion,
     ConversationBody,
+    CorrectionBody,
+    HandedIn,
     NewMemory,
     OfAudit,
     OfConflicts,
@@ -36,21 +42,33 @@ from ledger.doors.http.questions import (
     OfProjects,
     OfReview,
     OfSessions,
+    OfTurn,
+    OfUnread,
     Position,
+    Promotion,
     Reading,
     RecallQuestion,
+    Reinforcing,
+    Rejection,
+    TurnBody,
+    Undoing,
+    UnreadQuestion,
 )
-from ledger.doors.http.refusing import Gate, of_http, of_ledger, of_request
+from ledger.doors.http.refusing import of_http, of_ledger, of_request
 from ledger.doors.listening import OwnNames
-from ledger.doors.own_writes import MOST_CONFIDENCE
+from ledger.doors.own_writes import MOST_CONFIDENCE, POLICY
 from ledger.doors.tokens import TokenFile, TokenInfo
 
 T = TypeVar("T")
 CLIENT = "http"
+OPEN = ("/openapi.json", "/health")  # the paths that need no token
 
 DESCRIPTION = (
     "The memory of one user, who is named by the bearer token. Texts in answers are data that somebody once said."
 )
+COUNTED: Responses = {
+    200: {"description": "The number.", "content": {"application/json": {"schema": {"type": "integer"}}}}
+}
 reading, writing = APIRouter(), APIRouter()
 
 
@@ -61,6 +79,7 @@ class HttpDoor:
     ledger: AsyncLedger
     tokens: TokenFile
     streams: Streams
+    pulse: Pulse
 
 
 @dataclass(frozen=True)
@@ -93,14 +112,14 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.door = HttpDoor(ledger, tokens, Streams())
+    app.state.door = HttpDoor(ledger, tokens, Streams(), Pulse(ledger, readonly=read_only))
     app.include_router(reading)
     if not read_only:
         app.include_router(writing)
     app.add_exception_handler(LedgerError, of_ledger)
     app.add_exception_handler(RequestValidationError, of_request)
     app.add_exception_handler(HTTPException, of_http)
-    app.add_middleware(Gate, names=names)
+    app.add_middleware(Gate, names=names, tokens=tokens, is_open=OPEN.__contains__)
     describe(app)
     return app
 
@@ -110,28 +129,18 @@ def make_app(
 _bearer = HTTPBearer(auto_error=False, description="A token of `memory-ledger token make NAME --user USER`.")
 
 
-async def _caller(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> Caller:
+async def _caller(request: Request, described: Annotated[object, Depends(_bearer)]) -> Caller:
+    """Return the caller of a request that has passed the gate."""
     door: HttpDoor = request.app.state.door
-
-    def check() -> TokenInfo | None:
-        return door.tokens.check(credentials.credentials) if credentials is not None else None
+    token: TokenInfo = request.state.token
+    sent = request.headers["authorization"]
 
     def still_valid() -> bool:
         try:
-            return check() is not None
+            return token_of(door.tokens, sent) is not None
         except (LedgerError, OSError):
             return False
 
-    try:
-        token = check()
-    except (LedgerError, OSError):  # the message would name files of the server
-        raise HTTPException(
-            503, "the server cannot read its tokens; `memory-ledger token list` says why to its operator"
-        ) from None
-    if token is None:
-        raise HTTPException(401, "this server needs a bearer token that is not revoked", {"WWW-Authenticate": "Bearer"})
     bound = door.ledger.bind(user=token.user, client=f"{CLIENT}/{token.name}", channel=token.channel)
     return Caller(bound, token, still_valid)
 
@@ -150,11 +159,15 @@ Key = Annotated[
 ]
 
 
-async def _at(asked: Caller, question: Reading) -> AsyncLedgerRead:
+async def _at(asked: Caller, question: Reading | ContextQuestion | RecallQuestion) -> AsyncLedgerRead:
     """Return the ledger as of the moment that is asked for."""
     if question.as_of is None:
         return asked.ledger
     return await asked.ledger.at(int(question.as_of) if question.as_of.isdecimal() else question.as_of)
+
+
+def _pack(pack: answers.Pack) -> Response:
+    return Response(msgspec.json.encode(pack.with_text()), media_type="application/json")
 
 
 def _json(answer: msgspec.Struct, status: int = 200) -> Response:
@@ -165,21 +178,36 @@ def _page(page: AsyncPage[T]) -> Response:
     return Response(msgspec.json.encode(page.to_dict()), media_type="application/json")
 
 
+class Health(msgspec.Struct):
+    """The state of a server: ``writable`` is True if the ledger can be written now."""
+
+    version: str
+    writable: bool
+    up: bool = True
+
+
+@reading.get("/health", responses=answer_of(Health))
+async def health(request: Request) -> Response:
+    """Say that the server is up, its version, and whether the ledger can be written now. Needs no token."""
+    door: HttpDoor = request.app.state.door
+    return _json(Health(__version__, await door.pulse.is_writable()))
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-@reading.post("/context", responses=answer_of(answers.Pack))
-async def context(asked: Asked, body: ContextQuestion) -> Response:
+@reading.post("/context", responses=text_of_pack(), openapi_extra=takes(ContextQuestion))
+async def context(asked: Asked, body: Annotated[ContextQuestion, Depends(body_of(ContextQuestion))]) -> Response:
     """Get what to know before answering: the profile, related memories and turns, in a budget of tokens."""
     ledger = await _at(asked, body)
-    return _json(await ledger.context(**body.model_dump(exclude=MOMENT)))
+    return _pack(await ledger.context(**body.arguments()))
 
 
-@reading.post("/recall", responses=answer_of(answers.Pack))
-async def recall(asked: Asked, body: RecallQuestion) -> Response:
+@reading.post("/recall", responses=text_of_pack(), openapi_extra=takes(RecallQuestion))
+async def recall(asked: Asked, body: Annotated[RecallQuestion, Depends(body_of(RecallQuestion))]) -> Response:
     """Search memories and documents for the answers to one question, best first."""
     ledger = await _at(asked, body)
-    return _json(await ledger.recall(**body.model_dump(exclude=MOMENT)))
+    return _pack(await ledger.recall(**body.arguments()))
 
 
 @reading.get("/why", responses=answer_of(answers.Why))
@@ -229,6 +257,12 @@ async def list_interactions(asked: Asked, only: Annotated[OfInteractions, Query(
     return _page(await ledger.interactions.list(**only.model_dump(exclude=MOMENT)))
 
 
+@reading.get("/interactions/get", responses=answer_of(answers.Interaction))
+async def get_interaction(asked: Asked, only: Annotated[OfId, Query()]) -> Response:
+    """Return a recorded turn with its texts."""
+    return _json(await (await _at(asked, only)).interactions.get(only.id))
+
+
 @reading.get("/documents/list", responses=answer_of(answers.Document, listed=True))
 async def list_documents(asked: Asked, only: Annotated[OfDocuments, Query()]) -> Response:
     """List documents without their text, newest first."""
@@ -257,6 +291,13 @@ async def list_messages(asked: Asked, only: Annotated[OfMessages, Query()]) -> R
     if await session.id() is None:
         raise NotFoundError(f"no session of this user is called {only.name!r:.60}; /sessions/list shows the sessions")
     return _page(await session.messages(**only.model_dump(exclude={"name"} | MOMENT)))
+
+
+@reading.get("/learning/count", responses=COUNTED)
+async def count_unread(asked: Asked, only: Annotated[OfUnread, Query()]) -> Response:
+    """Count the turns that no model has read."""
+    number = await asked.ledger.learning.count(**only.model_dump())
+    return Response(msgspec.json.encode(number), media_type="application/json")
 
 
 @reading.get("/history/events", responses=answer_of(answers.Step, listed=True))
@@ -296,18 +337,113 @@ async def follow(
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-@writing.post("/remember", status_code=201, response_class=Response, responses=answer_of(answers.Memory, status=201))
-async def remember(asked: Asked, body: NewMemory, key: Key = None) -> Response:
+def _written(kind: type[msgspec.Struct], body: type[Body], status: int = 200) -> dict[str, Any]:
+    """Return the description of a path that writes."""
+    described = {"responses": answer_of(kind, status=status), "openapi_extra": takes(body)}
+    return {"status_code": status, "response_class": Response, **described}
+
+
+@writing.post("/remember", **_written(answers.Memory, NewMemory, 201))
+async def remember(asked: Asked, body: Annotated[NewMemory, Depends(body_of(NewMemory))], key: Key = None) -> Response:
     """Record a fact. The same text in the same project and kind is one memory."""
-    arguments = body.model_dump()
     if (
         asked.token.channel == "agent"
     ):  # also under a policy that asks for review, where the table of admission sets no bound
-        arguments["confidence"] = min(body.confidence, MOST_CONFIDENCE)
-    return _json(await asked.ledger.remember(**arguments, idempotency_key=key), 201)
+        body.confidence = min(body.confidence, MOST_CONFIDENCE)
+    return _json(await asked.ledger.remember(**body.arguments(), idempotency_key=key), 201)
 
 
-@writing.post("/add", status_code=201, response_class=Response, responses=answer_of(answers.Added, status=201))
-async def add(asked: Asked, body: ConversationBody, key: Key = None) -> Response:
+@writing.post("/add", **_written(answers.Added, ConversationBody, 201))
+async def add(
+    asked: Asked, body: Annotated[ConversationBody, Depends(body_of(ConversationBody))], key: Key = None
+) -> Response:
     """Record a conversation and learn from it; messages that the session has already are skipped."""
-    return _json(await asked.ledger.add(**body.model_dump(), idempotency_key=key), 201)
+    return _json(await asked.ledger.add(**body.arguments(), idempotency_key=key), 201)
+
+
+@writing.post("/capture", **_written(answers.Interaction, TurnBody, 201))
+async def capture(asked: Asked, body: Annotated[TurnBody, Depends(body_of(TurnBody))], key: Key = None) -> Response:
+    """Record a single turn. The memories that its response restates are then reinforced."""
+    if asked.token.channel == "agent":  # what an agent says that it said is no evidence
+        body.reinforce = False
+    return _json(await asked.ledger.capture(**body.arguments(), idempotency_key=key), 201)
+
+
+@writing.post("/interactions/reinforce", **_written(answers.Reinforcement, OfTurn))
+async def reinforce_turn(asked: Asked, body: Annotated[OfTurn, Depends(body_of(OfTurn))], key: Key = None) -> Response:
+    """Search again for memories that the response of a turn restates. A memory counts a turn once."""
+    _check_user(asked, "whose words are evidence")
+    return _json(await asked.ledger.interactions.reinforce(body.id, idempotency_key=key))
+
+
+@writing.post("/reinforce", **_written(answers.Memory, Reinforcing))
+async def reinforce(
+    asked: Asked, body: Annotated[Reinforcing, Depends(body_of(Reinforcing))], key: Key = None
+) -> Response:
+    """Give an active memory one more reason to be believed; through a token for an agent up to 0.6."""
+    return _json(await asked.ledger.reinforce(**body.arguments(), idempotency_key=key))
+
+
+@writing.post("/promote", **_written(answers.Memory, Promotion))
+async def promote(asked: Asked, body: Annotated[Promotion, Depends(body_of(Promotion))], key: Key = None) -> Response:
+    """Make a memory active that waits for review. Only with a token of the channel user."""
+    _check_user(asked, "who approves a memory")
+    return _json(await asked.ledger.promote(**body.arguments(), idempotency_key=key))
+
+
+@writing.post("/reject", **_written(answers.Memory, Rejection))
+async def reject(asked: Asked, body: Annotated[Rejection, Depends(body_of(Rejection))], key: Key = None) -> Response:
+    """Turn down a memory that waits for review. Only with a token of the channel user."""
+    _check_user(asked, "who turns a memory down")
+    return _json(await asked.ledger.reject(**body.arguments(), idempotency_key=key))
+
+
+@writing.post("/learning/unread", **_written(answers.Unread, UnreadQuestion))
+async def unread(asked: Asked, body: Annotated[UnreadQuestion, Depends(body_of(UnreadQuestion))]) -> Response:
+    """Get the oldest turns that no model has read, as a request to a model of yours, and hold them for ten minutes."""
+    return _json(await asked.ledger.learning.unread(**body.arguments()))
+
+
+@writing.post("/learning/learn", **_written(answers.Learned, HandedIn))
+async def learn(asked: Asked, body: Annotated[HandedIn, Depends(body_of(HandedIn))], key: Key = None) -> Response:
+    """Hand in the answer to a request of `/learning/unread`."""
+    return _json(await asked.ledger.learning.learn(**body.arguments(), idempotency_key=key))
+
+
+@writing.post("/learning/correct", **_written(answers.Learned, CorrectionBody))
+async def correct(
+    asked: Asked, body: Annotated[CorrectionBody, Depends(body_of(CorrectionBody))], key: Key = None
+) -> Response:
+    """Replace or end a memory by the user's own words in a session; without them it waits for a person."""
+    return _json(await asked.ledger.learning.correct(**body.arguments(), idempotency_key=key))
+
+
+@writing.post("/undo", **_written(answers.UndoReport, Undoing))
+async def undo(asked: Asked, body: Annotated[Undoing, Depends(body_of(Undoing))], key: Key = None) -> Response:
+    """Take back a command that came through this token. With `cascade` also what the ledger did because of it."""
+    plan = await asked.ledger.undo(body.target, cascade=body.cascade, dry_run=True)
+    await _check_own(asked, plan)
+    undone = asked.ledger.undo(
+        body.target, cascade=body.cascade, reason=body.reason, expected=plan.position, idempotency_key=key
+    )
+    return _json(await undone)
+
+
+async def _check_own(asked: Caller, plan: answers.UndoReport) -> None:
+    """Refuse an undo that takes more than what came through this token, and what the ledger did because of it."""
+    found = [(await asked.ledger.history.audit(command_id=command, limit=1))[0] for command in plan.commands]
+    own = [entry.client == f"{CLIENT}/{asked.token.name}" for entry in found]
+    for entry, verb, is_own in zip(found, plan.verbs, own, strict=True):
+        if not is_own and not (any(own) and (entry.actor or "").startswith(POLICY)):
+            raise RejectedError(
+                f"undo takes back what came through this token, and {verb} came through {entry.client or 'no client'}; the "
+                "person can undo it in a shell",
+                rule="own_command",
+            )
+
+
+def _check_user(asked: Caller, who: str) -> None:
+    """Refuse a token for an agent, which does not decide about its own memory."""
+    if asked.token.channel != "user":
+        advice = "make one with `memory-ledger token make NAME --user USER --channel user`, or decide in a shell"
+        raise HTTPException(403, f"this needs a token of the channel user, {who}; {advice}")

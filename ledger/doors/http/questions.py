@@ -1,11 +1,17 @@
-"""The arguments of the paths, with their bounds: query parameters of what is listed, JSON bodies of the rest."""
+"""The arguments of the paths, with their bounds: query parameters of what is listed, JSON bodies of the rest.
+
+A body is decoded into a struct of msgspec, which ends at the first name or value that is not allowed.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
+from msgspec import Meta
 from pydantic import BaseModel, ConfigDict, Field
 
+from ledger.domain.metadata import KEYS
 from ledger.types import (
     ConflictStatus,
     Corpus,
@@ -21,69 +27,72 @@ QUESTION_CHARS, NAME_CHARS, WORDS, MESSAGES = 10_000, 500, 100, 1_000
 MOMENT = {"as_of"}  # of a question: no argument of the call
 LAST_POSITION = 2**53 - 1  # the largest number that every JSON reader keeps
 
-Name = Annotated[str, Field(max_length=NAME_CHARS)]
-Words = Annotated[list[Name], Field(max_length=WORDS)]
-Question = Annotated[str, Field(max_length=QUESTION_CHARS)]
-Budget = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]  # true is no number
-Values = dict[Name, Annotated[str, Field(strict=True)] | Annotated[int, Field(strict=True)] | float | bool | None]
-Position = Annotated[int, Field(ge=0, le=LAST_POSITION)]
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+Short = Annotated[str, Meta(max_length=NAME_CHARS)]
+Shorts = Annotated[tuple[Short, ...], Meta(max_length=WORDS)]
+Asked = Annotated[str, Meta(max_length=QUESTION_CHARS)]
+Size = Annotated[int, Meta(ge=1, le=1_000_000)]
+Part = Annotated[float, Meta(ge=0, le=1)]
+Corpora = Annotated[tuple[Corpus, ...], Meta(max_length=WORDS)]
+Values = Annotated[dict[Short, str | int | float | bool | None], Meta(max_length=KEYS)]
+AsOf = Annotated[Short | None, Meta(description="A time, a date or a position: answer as of then.")]
+BeginningOfId = Annotated[Short, Meta(description="An id, or an unambiguous beginning.")]
 
 
-class Body(BaseModel):
+class Body(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The body of a request; an unknown name is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the call."""
+        given: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: value for name, value in given.items() if name not in MOMENT}
 
 
-class Reading(Body):
-    """The moment that a read answers for."""
-
-    as_of: Name | None = Field(None, description="A time, a date or a position: answer as of then.")
-
-
-class ContextQuestion(Reading):
+class ContextQuestion(Body):
     """The arguments of ``context``."""
 
-    question: Question
-    budget: Budget = 400
+    question: Asked
+    budget: Size = 400
     unit: Unit = "tokens"
-    session: Name | None = None
-    project: Name | None = None
-    among: list[Corpus] = Field(["memories", "chunks", "turns"], max_length=WORDS)
+    session: Short | None = None
+    project: Short | None = None
+    among: Corpora = ("memories", "chunks", "turns")
+    latest: bool = True
+    as_of: AsOf = None
 
 
-class RecallQuestion(Reading):
+class RecallQuestion(Body):
     """The arguments of ``recall``."""
 
-    query: Question
-    budget: Budget | None = None
+    question: Asked
+    budget: Size | None = None
     unit: Unit = "tokens"
-    limit: int = Field(20, strict=True, ge=0, le=1_000)
-    project: Name | None = None
-    kinds: Words = []
-    statuses: list[MemoryStatus] = Field(["active"], max_length=WORDS)
-    among: list[Corpus] = Field(["memories", "chunks"], max_length=WORDS)
+    limit: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    project: Short | None = None
+    kinds: Shorts = ()
+    statuses: Annotated[tuple[MemoryStatus, ...], Meta(max_length=WORDS)] = ("active",)
+    among: Corpora = ("memories", "chunks")
+    as_of: AsOf = None
 
 
 class NewMemory(Body):
     """The arguments of ``remember``."""
 
     content: str
-    kind: Name = "knowledge"
-    project: Name | None = None
-    session: Name | None = None
-    confidence: float = Field(
-        1.0, strict=True, ge=0, le=1, description="At most 0.6 of a token for an agent, whatever is asked."
-    )
-    entities: Words = []
-    tags: Words = []
-    sources: Words = Field([], description="Ids of the evidence: memories, turns, sessions.")
-    valid_from: Name | None = None
-    valid_to: Name | None = None
+    kind: Short = "knowledge"
+    project: Short | None = None
+    session: Short | None = None
+    confidence: Annotated[Part, Meta(description="At most 0.6 of a token for an agent, whatever is asked.")] = 1.0
+    entities: Shorts = ()
+    tags: Shorts = ()
+    sources: Annotated[Shorts, Meta(description="Ids of the evidence: memories, turns, sessions.")] = ()
+    valid_from: Short | None = None
+    valid_to: Short | None = None
     metadata: Values = {}
 
 
-class MessageBody(Body):
+class MessageBody(msgspec.Struct, forbid_unknown_fields=True):
     """A message of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -93,11 +102,115 @@ class MessageBody(Body):
 class ConversationBody(Body):
     """The arguments of ``add``; messages that the session has already are skipped."""
 
-    messages: list[MessageBody] = Field(min_length=1, max_length=MESSAGES)
-    session: Name | None = None
-    project: Name | None = None
+    messages: Annotated[tuple[MessageBody, ...], Meta(min_length=1, max_length=MESSAGES)]
+    session: Short | None = None
+    project: Short | None = None
     extract: Extracting = "auto"
     metadata: Values = {}
+
+
+class TurnBody(Body):
+    """The arguments of ``capture``."""
+
+    prompt: str
+    response: str = ""
+    summary: str = ""
+    project: Short | None = None
+    session: Short | None = None
+    memories_used: Annotated[Shorts, Meta(description="Ids of memories that the model had been shown.")] = ()
+    chunks_used: Shorts = ()
+    reinforce: Annotated[bool, Meta(description="False of a token for an agent, whatever is asked.")] = True
+    extract: bool = True
+    append: bool = False
+    metadata: Values = {}
+
+
+class OfTurn(Body):
+    """The turn whose response is looked at again."""
+
+    id: BeginningOfId
+
+
+class Reinforcing(Body):
+    """The arguments of ``reinforce``."""
+
+    id: BeginningOfId
+    amount: Part | None = None
+    source: Short | None = None
+
+
+class Promotion(Body):
+    """The arguments of ``promote``."""
+
+    id: BeginningOfId
+    content: str | None = None
+    reason: Asked = ""
+
+
+class Rejection(Body):
+    """The arguments of ``reject``."""
+
+    id: BeginningOfId
+    reason: Asked = ""
+
+
+class Undoing(Body):
+    """The arguments of ``undo``."""
+
+    target: Annotated[
+        Annotated[int, Meta(ge=1, le=LAST_POSITION)] | Short,
+        Meta(description="A command: its id, or the position or id of one of its events."),
+    ]
+    cascade: bool = False
+    reason: Asked = ""
+
+
+class UnreadQuestion(Body):
+    """The arguments of ``learning.unread``."""
+
+    budget: Annotated[int, Meta(ge=2_000, le=100_000)] = 6_000
+    session: Short | None = None
+    project: Short | None = None
+    since: Short | None = None
+
+
+class HandedIn(Body):
+    """The arguments of ``learning.learn``; ``answer`` is the text of a model's answer, or the object in it."""
+
+    token: str
+    answer: str | dict[str, object]
+    upto: Annotated[int | None, Meta(description="The number of the last message that was read; null for all.")] = None
+    dry_run: bool = False
+
+
+class CorrectionBody(Body):
+    """The arguments of ``learning.correct``: a new ``content``, or ``ended``."""
+
+    id: BeginningOfId
+    content: str | None = None
+    ended: bool = False
+    reason: Asked = ""
+    quote: Annotated[str, Meta(description="The user's own words that say so, letter for letter.")] = ""
+    session: Short | None = None
+
+
+# --- query parameters ------------------------------------------------------------------------------------------------
+
+Name = Annotated[str, Field(max_length=NAME_CHARS)]
+Words = Annotated[list[Name], Field(max_length=WORDS)]
+Position = Annotated[int, Field(ge=0, le=LAST_POSITION)]
+
+
+class Filters(BaseModel):
+    """The parameters of a request; an unknown name is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Reading(Filters):
+    """The moment that a read answers for."""
+
+    as_of: Name | None = Field(None, description="A time, a date or a position: answer as of then.")
 
 
 class Paging(Reading):
@@ -114,6 +227,14 @@ class OfId(Reading):
     id: Name = Field(description="An id, or an unambiguous beginning.")
 
 
+class OfUnread(Filters):
+    """The turns that are counted."""
+
+    session: Name | None = None
+    project: Name | None = None
+    since: Name | None = None
+
+
 class OfMessages(Paging):
     """The conversation whose messages are listed."""
 
@@ -127,7 +248,7 @@ class OfEvents(OfId):
     after: Name | None = Field(None, description="The `next` of the page before.")
 
 
-class OfFollow(Body):
+class OfFollow(Filters):
     """The events that are followed."""
 
     after: Position | None = Field(None, description="The position after which the events begin; new ones if left out.")

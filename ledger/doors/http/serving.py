@@ -9,11 +9,12 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from ledger import AsyncLedger, Settings
+from ledger.doors.background import making_vectors
 from ledger.doors.http.app import make_app
-from ledger.doors.listening import own_names
+from ledger.doors.listening import closing_all, listen, own_names
 from ledger.doors.outages import log_to_stderr
 from ledger.doors.tokens import TokenFile
-from ledger.doors.web_server import WebServer
+from ledger.doors.web_server import ConnectionBounds, WebServer
 
 PORT = 8766
 
@@ -23,13 +24,14 @@ class Server(WebServer):
 
     Args:
         app: The application of ``make_app``.
-        host: The host to listen on.
-        port: The port to listen on.
+        bounds: The bounds of connections.
         ready: Called when the server listens.
     """
 
-    def __init__(self, app: FastAPI, *, host: str, port: int, ready: Callable[[], None] | None = None) -> None:
-        super().__init__(app, host=host, port=port, ready=ready)
+    def __init__(
+        self, app: FastAPI, *, bounds: ConnectionBounds | None = None, ready: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(app, bounds=bounds, ready=ready)
         self._streams = app.state.door.streams
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -49,20 +51,31 @@ def serve(
         port: The port to listen on.
         read_only: Offer nothing that writes.
         ready: Called when the server listens.
+
+    Raises:
+        RejectedError: Nothing can listen there (rule ``listen``); no ledger was opened.
     """
     log_to_stderr()
+    sockets = listen(host, port)
 
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
-        async with opening as ledger:
-            await server_of(ledger, host=host, port=port, read_only=read_only, ready=ready).serve()
+        async with opening as ledger, making_vectors(ledger, settings, read_only=read_only):
+            await server_of(ledger, host=host, port=port, read_only=read_only, ready=ready).serve(sockets)
 
-    asyncio.run(run())
+    with closing_all(sockets):
+        asyncio.run(run())
 
 
 def server_of(
-    ledger: AsyncLedger, *, host: str, port: int, read_only: bool = False, ready: Callable[[], None] | None = None
+    ledger: AsyncLedger,
+    *,
+    host: str,
+    port: int,
+    read_only: bool = False,
+    bounds: ConnectionBounds | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> Server:
     """Return the server over an open ledger, not yet started."""
     app = make_app(ledger, TokenFile(ledger.path), names=own_names(host, port), read_only=read_only)
-    return Server(app, host=host, port=port, ready=ready)
+    return Server(app, bounds=bounds, ready=ready)

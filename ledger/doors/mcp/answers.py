@@ -34,6 +34,7 @@ class FoundTexts(BaseModel):
     searched: int
     used: int = Field(description="Tokens.")
     cut: int = Field(description="Texts that were found and did not fit.")
+    unread: int = Field(default=0, description="Turns that no model has read.")
 
 
 class MemoryAnswer(BaseModel):
@@ -205,8 +206,8 @@ def stored(item: Item) -> StoredText:
     )
 
 
-def pack_answer(pack: Pack) -> CallToolResult:
-    """Return a pack: its text is fenced as data, with the id of each entry."""
+def pack_answer(pack: Pack, unread: int = 0) -> CallToolResult:
+    """Return a pack: its text is fenced as data, with the id of each entry; below it a line about ``unread`` turns."""
     left_out = sum(item.cut not in ("rank", "match") for item in pack.cut)
     answer = FoundTexts(
         items=[stored(item) for item in pack.items],
@@ -214,9 +215,15 @@ def pack_answer(pack: Pack) -> CallToolResult:
         searched=pack.searched,
         used=pack.used,
         cut=left_out,
+        unread=unread,
     )
     more = f"\n{left_out} more did not fit; ask with a larger budget" if left_out else ""
+    more += f"\n{unread_line(unread)}" if unread else ""
     return answered((pack.as_text(ids=True) or pack.nothing) + more, answer)
+
+
+def unread_line(turns: int) -> str:
+    return f"{counted(turns, 'turn')} unread by any model; `unread` and `learn` take them in when the work is done"
 
 
 def of_memory(memory: Memory) -> MemoryAnswer:

@@ -9,6 +9,8 @@ from typing import Any
 from mcp.server.mcpserver.tools import Tool
 from pydantic import ConfigDict, ValidationError
 
+from ledger.models.port import short
+
 SHOWN_CHARS = 60  # of a text that a message repeats; of a longer text it says the length
 NAMED = 3  # arguments that a message names
 Schema = Mapping[str, Any]
@@ -18,7 +20,7 @@ def strict(tool: Tool) -> Tool:
     """Return the tool, which now refuses an argument that it does not have; its schema says so."""
     model = tool.fn_metadata.arg_model
     closed: Any = type(model.__name__, (model,), {"model_config": ConfigDict(extra="forbid"), "__module__": __name__})
-    tool.fn_metadata.arg_model, tool.parameters = closed, closed.model_json_schema(by_alias=True)
+    tool.fn_metadata.arg_model, tool.parameters = closed, short(closed.model_json_schema(by_alias=True))
     return tool
 
 
@@ -38,6 +40,8 @@ def problems(error: ValidationError, schema: Schema) -> str:
             texts[f"{place}.{name}"] = f"there is no {name}{within}: {_listed(part['properties'], 'and')} are allowed"
         elif problem["type"] == "missing":
             texts[place] = f"{place} is missing: it has to be {_allowed(schema, part)}"
+        elif problem["type"] == "too_long":
+            texts[place] = f"{place} is a list of {len(problem['input']):,}: it has to be {_allowed(schema, part)}"
         else:
             texts[place] = f"{place} is {_shown(problem['input'])}: it has to be {_allowed(schema, part)}"
     more = [f"and {len(texts) - NAMED} more"] if len(texts) > NAMED else []
@@ -79,13 +83,16 @@ def _kind(schema: Schema, part: Schema) -> str:
     kind = part.get("type")
     if kind == "array":
         items = _resolved(schema, part["items"])
-        of = f"objects with {_listed(items['properties'], 'and')}" if "properties" in items else "texts"
-        return f"a list of {of}" + (", and not empty" if part.get("minItems") else "")
+        plain = "whole numbers" if items.get("type") == "integer" else "texts"
+        of = f"objects with {_listed(items['properties'], 'and')}" if "properties" in items else plain
+        most = f", of at most {part['maxItems']:,}" if "maxItems" in part else ""
+        return f"a list of {of}{most}" + (", and not empty" if part.get("minItems") else "")
     if kind in ("integer", "number"):
         number = "a whole number" if kind == "integer" else "a number"
         return f"{number} from {part['minimum']:,} to {part['maximum']:,}" if "minimum" in part else number
     if kind == "string":
-        return "a text, and not empty" if part.get("minLength") else "a text"
+        most = f" of at most {part['maxLength']:,} characters" if "maxLength" in part else ""
+        return f"a text{most}" + (", and not empty" if part.get("minLength") else "")
     if kind == "object":
         return f"an object with {_listed(part['properties'], 'and')}"
     return "true or false" if kind == "boolean" else "null"

@@ -16,14 +16,17 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
 from ledger import Memory, UndoReport
+from ledger.answers import DistrustReport
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, counted, of_candidates, quoted, within
-from ledger.doors.mcp.asking import AskContext, bound, door_of
+from ledger.doors.mcp.asking import AskContext, bound, project_of
 from ledger.doors.mcp.tools import Budget, MemoryId
 from ledger.types import Choice, MemoryStatus, OriginKind
 
-Reason = Annotated[str, Field(description="The person's reason, in their words.")]
+REASON_CHARS = 2_000
+Reason = Annotated[str, Field(max_length=REASON_CHARS, description="The person's reason, in their words.")]
 Target = Annotated[str | int, Field(description="A command: its id, or the position or id of one of its events.")]
 DIGITS = re.compile("[0-9]{1,18}")
+QUESTIONS = 3  # at most, about one distrust whose effect changes while the person thinks
 NAMED = 5  # memories that a question about an undo names
 SHOWN_CHARS = 2_000  # of a memory that a question shows
 
@@ -31,7 +34,7 @@ SHOWN_CHARS = 2_000  # of a memory that a question shows
 class Consent(BaseModel):
     """The person's answer."""
 
-    consent: bool = Field(description="Yes to do it, no to leave everything as it is.")
+    consent: bool = Field(strict=True, description="Yes to do it, no to leave everything as it is.")
 
 
 @dataclass(frozen=True)
@@ -137,20 +140,29 @@ async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elic
     return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
 
 
-async def _ask_distrust(ctx: AskContext, origin: str, kind: OriginKind | None) -> Elicit[Consent]:
-    plan = await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
-    return _question(
-        ctx,
+async def _distrust_plan(ctx: AskContext, origin: str, kind: OriginKind | None) -> DistrustReport:
+    return await bound(ctx, "user").history.distrust(origin, kind=kind, dry_run=True)
+
+
+DistrustPlan = Annotated[DistrustReport, Resolve(_distrust_plan)]
+
+
+def _distrust_question(plan: DistrustReport) -> str:
+    return (
         f"Distrust the {plan.kind} {quoted(plan.origin)}? That makes {counted(plan.events, 'event')} void, changes "
-        f"{counted(len(plan.memories), 'memory')}, and refuses its future writes.",
+        f"{counted(len(plan.memories), 'memory')}, and refuses its future writes."
     )
+
+
+async def _ask_distrust(ctx: AskContext, plan: DistrustPlan) -> Elicit[Consent]:
+    return _question(ctx, _distrust_question(plan))
 
 
 async def review(
     ctx: AskContext, limit: Annotated[int, Field(ge=1, le=50)] = 10, budget: Budget = 800
 ) -> Annotated[CallToolResult, ReviewAnswer]:
     """List the memories that wait for the person's decision. Show them; `promote` and `reject` then ask the person."""
-    page = await bound(ctx).review(project=door_of(ctx).project, limit=limit)
+    page = await bound(ctx).review(project=await project_of(ctx), limit=limit)
     texts = within((f"[{c.id}] {c.memory.status}: {quoted(c.content)}" for c in page), budget)
     answer = of_candidates(page[: len(texts)], more=page.next is not None or len(texts) < len(page))
     return answered("\n".join(texts) or "nothing waits for a decision", answer)
@@ -223,14 +235,30 @@ async def erase(
 async def distrust(
     ctx: AskContext,
     origin: Annotated[str, Field(description="The id of a turn, document or session; or with kind a name.")],
+    plan: DistrustPlan,
     answer: Annotated[ElicitationResult[Consent], Resolve(_ask_distrust)],
     kind: OriginKind | None = None,
     reason: Reason = "",
 ) -> Annotated[CallToolResult, DecisionAnswer]:
     """Ask the person to void all that an origin wrote and to refuse its future writes. Only on the person's wish."""
     _check_consent(answer)
+    for _ in range(QUESTIONS):
+        now = await _distrust_plan(ctx, origin, kind)
+        if _effect(now) == _effect(plan):
+            break
+        plan = now  # over protocol 2025-11-25 others write while the person thinks
+        _check_consent(await ctx.elicit(f"Meanwhile this has changed. {_distrust_question(plan)}", Consent))
+    else:
+        raise ToolError(
+            f"what falls with {quoted(origin)} changed {QUESTIONS} times while the person thought; nothing was done"
+        )
     report = await bound(ctx, "user").history.distrust(origin, kind=kind, reason=reason)
     return _decided(DecisionAnswer(decision="distrusted", id=origin, events=report.events, position=report.position))
+
+
+def _effect(plan: DistrustReport) -> tuple[object, ...]:
+    """Return what the person is asked about."""
+    return plan.events, plan.memories, plan.observations, plan.gone
 
 
 def _of_memory(decision: str, memory: Memory, seen: SeenMemory) -> DecisionAnswer:

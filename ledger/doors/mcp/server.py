@@ -19,15 +19,17 @@ from mcp.server.mcpserver.exceptions import (
     UnexpectedToolError,
 )
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import AnyUrl, ValidationError
 
 from ledger import AsyncLedger, LedgerError, NotFoundError, RejectedError, __version__
-from ledger.doors.mcp import reviewing, tools
+from ledger.doors.mcp import learning, reviewing, tools
 from ledger.doors.mcp.answers import content_of
 from ledger.doors.mcp.arguments import problems, strict
-from ledger.doors.mcp.asking import AskContext, Door, bound
+from ledger.doors.mcp.asking import LEARN_TOKENS_A_DAY, AskContext, Door, bound
+from ledger.doors.mcp.lines import AnsweredLines
 from ledger.doors.outages import public_text
 from ledger.doors.tokens import TokenFile
 
@@ -74,6 +76,12 @@ class MemoryServer(MCPServer[Door]):
                 raise
             raise ToolError(f"Error executing tool {name}: {_text(problem, context, name)}") from problem
 
+    async def run_stdio_async(self) -> None:
+        """Serve one client over standard input and output."""
+        async with stdio_server() as (lines, answers):
+            options = self._lowlevel_server.create_initialization_options()
+            await self._lowlevel_server.run(AnsweredLines(lines, answers), answers, options)
+
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Door, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
@@ -111,20 +119,27 @@ def make_server(
     ledger: AsyncLedger,
     *,
     project: str | None = None,
+    folder: str = "",
     read_only: bool = False,
     reviewer: bool = False,
     tokens: TokenFile | None = None,
+    learn_tokens_a_day: int = LEARN_TOKENS_A_DAY,
 ) -> MemoryServer:
     """Return the server over an open ledger. Without tokens every client is the ledger's user.
 
     Args:
         ledger: The open ledger, which the caller closes.
-        project: The project of new memories and, with those of no project, of what is read; None for all.
+        project: The project of new memories and, with those of no project, of what is read; None for that of the folder.
+        folder: The folder that the agent works in, whose project counts if none is given; "" for none.
         read_only: Offer no tool that writes.
         reviewer: Offer the decisions that a person has to consent to.
         tokens: Take the user from the bearer token of each HTTP request.
+        learn_tokens_a_day: The most tokens of turns that agents read for a user in a day, to learn from them; 0 for none.
     """
-    door = Door(ledger, project, has_tokens=tokens is not None)
+    learns = not read_only and learn_tokens_a_day > 0
+    door = Door(
+        ledger, project, folder, has_tokens=tokens is not None, learns=learns, learn_tokens_a_day=learn_tokens_a_day
+    )
 
     @asynccontextmanager
     async def lifespan(server: MCPServer[Door]) -> AsyncIterator[Door]:
@@ -132,6 +147,7 @@ def make_server(
 
     offered: list[tuple[Iterable[Callable[..., object]], ToolAnnotations]] = [(tools.READING, READS)]
     offered += [(tools.WRITING, WRITES)] if not read_only else []
+    offered += [(learning.LEARNING if learns else learning.CORRECTING, WRITES)] if not read_only else []
     offered += [(reviewing.LOOKING, READS), (reviewing.DECIDING, DECIDES)] if reviewer else []
     server = MemoryServer(
         "memory-ledger",

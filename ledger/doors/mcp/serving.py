@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import signal
+import sys
 from collections.abc import Callable
 
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
 
 from ledger import AsyncLedger, RejectedError, Settings
-from ledger.doors.listening import address, is_loopback, own_names
-from ledger.doors.mcp.server import make_server
+from ledger.core.settings import INSIDE_MODEL
+from ledger.doors.background import making_vectors
+from ledger.doors.gate import Gate
+from ledger.doors.listening import address, closing_all, is_loopback, listen, own_names
+from ledger.doors.mcp.server import MemoryServer, make_server
 from ledger.doors.outages import log_to_stderr
 from ledger.doors.tokens import TokenFile
 from ledger.doors.web_server import WebServer
 
 PORT = 8765
+PATH = "/mcp"
+SESSIONS, IDLE_SECONDS = 100, 30 * 60.0  # of protocol 2025-11-25; the later one has none
 
 
 def serve(
     settings: Settings,
     *,
     project: str | None = None,
+    folder: str = "",
     read_only: bool = False,
     reviewer: bool = False,
     http: str | None = None,
@@ -33,13 +42,18 @@ def serve(
 
     Args:
         settings: The path, the user, and all else that a ledger is opened with.
-        project: The project of new memories; None for none.
+        project: The project of new memories; None for that of the folder.
+        folder: The folder that the agent works in; "" for none.
         read_only: Offer no tool that writes.
         reviewer: Offer the decisions that a person has to consent to.
         http: The address to listen on, as "HOST:PORT", "HOST" or "PORT"; "" for 127.0.0.1:8765; None for stdio.
         without_token: Serve everybody who reaches the loopback address as the user of the settings.
         ready: Called with the host and the port when the server listens over HTTP.
     """
+    if os.environ.get(INSIDE_MODEL):
+        raise RejectedError(
+            "this process was started by a ledger's model command, whose agent gets no memory to change"
+        )
     if read_only and reviewer:
         raise RejectedError("a reviewer decides, which writes: give --read-only or --reviewer")
     if http is None and without_token:
@@ -58,21 +72,34 @@ def serve(
             "`memory-ledger token make NAME --user …`, or serve one user with --without-token"
         )
 
+    sockets = listen(host, port) if http is not None else []
+
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
-        async with opening as ledger:
+        async with opening as ledger, making_vectors(ledger, settings, read_only=read_only):
             tokens = TokenFile(ledger.path) if http is not None and not without_token else None
-            server = make_server(ledger, project=project, read_only=read_only, reviewer=reviewer, tokens=tokens)
+            server = make_server(
+                ledger,
+                project=project,
+                folder=folder,
+                read_only=read_only,
+                reviewer=reviewer,
+                tokens=tokens,
+                learn_tokens_a_day=settings.learn_tokens_a_day,
+            )
             if http is None:
+                for ignored in (await ledger.projects.of(folder, project=project)).ignored:
+                    sys.stderr.write(f"memory-ledger: {ignored}\n")  # which the client keeps in its log
                 _close_on_signals(ledger)
                 await server.run_stdio_async()
                 return
             log_to_stderr()
-            app = server.streamable_http_app(host=host, transport_security=security(host, port))
+            app = app_of(server, host, port, tokens)
             listens = functools.partial(ready, host, port) if ready is not None else None
-            await WebServer(app, host=host, port=port, lifespan="on", ready=listens).serve()
+            await WebServer(app, lifespan="on", ready=listens).serve(sockets)
 
-    asyncio.run(run())
+    with closing_all(sockets):
+        asyncio.run(run())
 
 
 def _close_on_signals(ledger: AsyncLedger) -> None:
@@ -93,6 +120,18 @@ def _close_on_signals(ledger: AsyncLedger) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
+
+
+def app_of(server: MemoryServer, host: str, port: int, tokens: TokenFile | None) -> ASGIApp:
+    """Return the application of a server over HTTP, behind the gate that looks at the head of each request."""
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=host,
+        transport_security=security(host, port),
+        max_sessions=SESSIONS,
+        session_idle_timeout=IDLE_SECONDS,
+    )
+    return Gate(app, names=None, tokens=tokens, is_open=lambda path: path != PATH)
 
 
 def security(host: str, port: int) -> TransportSecuritySettings:

@@ -38,8 +38,11 @@ from ledger.doors.mcp.answers import (
     stored,
     within,
 )
-from ledger.doors.mcp.asking import AskContext, bound, client_of, door_of
+from ledger.doors.mcp.asking import AskContext, bound, client_of, project_of
+from ledger.doors.mcp.learning import count_unread
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
+
+MESSAGES = 1_000  # of a call of ``add``
 
 Scope = Annotated[
     Literal["project", "everywhere"],
@@ -51,7 +54,7 @@ Where = Annotated[
 ]
 Budget = Annotated[int, Field(ge=50, le=20_000, description="The most tokens of the answer.")]
 MemoryId = Annotated[str, Field(description="A memory's id, like m_…, or an unambiguous beginning.")]
-Kind = Annotated[str, Field(description='"knowledge", "preference", "user_profile" or another word.')]
+Kind = Annotated[str, Field(description='"knowledge", "preference", "rule", "goal", "user_profile" or another word.')]
 Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: memories, turns, sessions.")]
 
 
@@ -64,8 +67,9 @@ class SaidMessage(BaseModel):
     content: str
 
 
-def _place(context: AskContext, scope: str) -> str | None:
-    return door_of(context).project if scope == "project" else None
+async def _place(context: AskContext, scope: str, *, writes: bool = False) -> str | None:
+    project = await project_of(context, writes=writes)
+    return project if scope == "project" else None
 
 
 async def context(
@@ -75,21 +79,21 @@ async def context(
     session: Annotated[str | None, Field(description="Leave out what this conversation's window shows.")] = None,
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Get what to know before answering: profile, related memories and turns. Call it first, once for each question."""
-    project = door_of(ctx).project
-    return pack_answer(await bound(ctx).context(question, budget=budget, session=session, project=project))
+    project = await project_of(ctx)
+    pack = await bound(ctx).context(question, budget=budget, session=session, project=project)
+    return pack_answer(pack, await count_unread(ctx, project))
 
 
 async def recall(
     ctx: AskContext,
-    query: Annotated[str, Field(description="Words or a question.")],
+    question: Annotated[str, Field(description="Words or a question.")],
     budget: Budget = 800,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
     scope: Where = "project",
 ) -> Annotated[CallToolResult, FoundTexts]:
     """Search memories and documents for one topic. Use it when `context` did not say enough."""
-    return pack_answer(
-        await bound(ctx).recall(query, budget=budget, limit=limit, project=_place(ctx, scope), observations=3)
-    )
+    place = await _place(ctx, scope)
+    return pack_answer(await bound(ctx).recall(question, budget=budget, limit=limit, project=place, observations=3))
 
 
 async def remember(
@@ -101,7 +105,7 @@ async def remember(
     sources: Sources = (),
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Record a fact that later conversations need. It is active at once, with little confidence, and a person can review it."""
-    place = _place(ctx, scope)
+    place = await _place(ctx, scope, writes=True)
     memory = await bound(ctx).remember(content, kind=kind, project=place, confidence=confidence, sources=sources)
     return _remembered(memory)
 
@@ -114,7 +118,8 @@ async def propose(
     sources: Sources = (),
 ) -> Annotated[CallToolResult, MemoryAnswer]:
     """Record a guess. It is not used before a person approves it; prefer it to `remember` in doubt."""
-    memory = await bound(ctx).propose(content, kind=kind, project=_place(ctx, scope), sources=sources)
+    place = await _place(ctx, scope, writes=True)
+    memory = await bound(ctx).propose(content, kind=kind, project=place, sources=sources)
     return _remembered(memory)
 
 
@@ -126,7 +131,8 @@ def _remembered(memory: Memory) -> CallToolResult:
 async def add(
     ctx: AskContext,
     messages: Annotated[
-        list[SaidMessage], Field(min_length=1, description="The conversation so far, or its new part.")
+        list[SaidMessage],
+        Field(min_length=1, max_length=MESSAGES, description="The conversation so far, or its new part."),
     ],
     session: Annotated[str | None, Field(description="The conversation's name, the same each time.")] = None,
 ) -> Annotated[CallToolResult, AddedAnswer]:
@@ -134,7 +140,7 @@ async def add(
     added = await bound(ctx).add(
         [message.model_dump() for message in messages],
         session=session,
-        project=door_of(ctx).project,
+        project=await project_of(ctx, writes=True),
         progress=_progress(ctx),
     )
     answer = AddedAnswer(
@@ -233,7 +239,7 @@ async def history(
     if id is not None:
         memory = of_memory(await past.memories.get(id))
         return answered(f"as of {past.as_of}: {memory_line(memory)}", HistoryAnswer(as_of=past.as_of, memory=memory))
-    pack = await past.context(question, budget=budget, project=door_of(ctx).project)
+    pack = await past.context(question, budget=budget, project=await project_of(ctx))
     answer = HistoryAnswer(as_of=past.as_of, items=[stored(item) for item in pack.items])
     return answered(f"as of {past.as_of}:\n{pack.as_text(ids=True) or pack.nothing}", answer)
 
@@ -286,16 +292,17 @@ async def forget(
 async def sessions(
     ctx: AskContext,
     name: Annotated[str | None, Field(description="Show the latest messages of this conversation.")] = None,
-    search: Annotated[str | None, Field(description='Search all conversations: words or "a phrase".')] = None,
+    pattern: Annotated[str | None, Field(description='Search all conversations: words or "a phrase".')] = None,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
     budget: Budget = 800,
 ) -> Annotated[CallToolResult, SessionsAnswer]:
-    """List earlier conversations by name, newest first; with `name` read one, with `search` find messages."""
+    """List earlier conversations by name, newest first; with `name` read one, with `pattern` find messages."""
+    await project_of(ctx)
     ledger = bound(ctx)
-    if name is not None and search is not None:
-        raise RejectedError("sessions takes a name or a search, not both; a search goes over all conversations")
-    if search is not None:
-        hits = await ledger.sessions.grep(search, limit=limit)
+    if name is not None and pattern is not None:
+        raise RejectedError("sessions takes a name or a pattern, not both; a pattern goes over all conversations")
+    if pattern is not None:
+        hits = await ledger.sessions.grep(pattern, limit=limit)
         spoken = [
             SpokenLine(session=hit.session, at=hit.occurred_at, role=hit.role, text=cut(hit.snippet)) for hit in hits
         ]

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+from langgraph.store.base import TTLConfig
+
 from ledger import Ledger
 from ledger.doors.langgraph import LedgerStore
 
@@ -33,17 +35,32 @@ class InMemoryStore(LedgerStore):
 class SqliteStore(LedgerStore):
     """A store over a ledger's file, made as LangGraph's own store over SQLite."""
 
-    def __init__(self, ledger: Ledger, index: Mapping[str, Any] | None) -> None:
-        super().__init__(ledger, fields=index.get("text_fields") if index is not None else None)
+    def __init__(self, ledger: Ledger, index: Mapping[str, Any] | None, ttl: TTLConfig | None = None) -> None:
+        super().__init__(ledger, fields=index.get("text_fields") if index is not None else None, ttl=ttl)
+        self._seen = set[str]()
+
+    def sweep_ttl(self) -> int:
+        """Return the number of items that are gone since the last call: nothing has to be swept."""
+        there = {value.id for value in self._ledger.values.list(limit=1_000)}
+        gone, self._seen = self._seen - there, there
+        return len(gone)
+
+    def start_ttl_sweeper(self) -> None:
+        """Do nothing: an item is gone at its end."""
+
+    def stop_ttl_sweeper(self) -> None:
+        """Do nothing, as above."""
 
     def setup(self) -> None:
         """Do nothing: a ledger has its tables from the start."""
 
     @classmethod
     @contextmanager
-    def from_conn_string(cls, path: str, *, index: Mapping[str, Any] | None = None) -> Iterator[SqliteStore]:
+    def from_conn_string(
+        cls, path: str, *, index: Mapping[str, Any] | None = None, ttl: TTLConfig | None = None
+    ) -> Iterator[SqliteStore]:
         with _ledger(index, None if path == ":memory:" else path) as ledger:
-            yield cls(ledger, index)
+            yield cls(ledger, index, ttl)
 
 
 class AsyncSqliteStore(SqliteStore):
@@ -52,10 +69,20 @@ class AsyncSqliteStore(SqliteStore):
     async def setup(self) -> None:  # type: ignore[override]
         """Do nothing, as above."""
 
+    async def sweep_ttl(self) -> int:  # type: ignore[override]
+        """Return what the blocking call does."""
+        return SqliteStore.sweep_ttl(self)
+
+    async def start_ttl_sweeper(self) -> None:  # type: ignore[override]
+        """Do nothing, as above."""
+
+    async def stop_ttl_sweeper(self) -> None:  # type: ignore[override]
+        """Do nothing, as above."""
+
     @classmethod
     @asynccontextmanager
     async def from_conn_string(  # type: ignore[override]
-        cls, path: str, *, index: Mapping[str, Any] | None = None
+        cls, path: str, *, index: Mapping[str, Any] | None = None, ttl: TTLConfig | None = None
     ) -> AsyncIterator[AsyncSqliteStore]:
         with _ledger(index, None if path == ":memory:" else path) as ledger:
-            yield cls(ledger, index)
+            yield cls(ledger, index, ttl)

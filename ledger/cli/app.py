@@ -90,8 +90,10 @@ def _answer(call: ShellCall, progress: Progress | None) -> object:
         }
         return change.run(call, **added, **({"progress": progress} if "progress" in parameters else {}))
     if call.method.key in OF_THE_FILE:
-        path = call.settings.path
-        return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
+        arguments = {**call.arguments, "path": call.settings.path}
+        if "settings" in call.method.names:
+            arguments["settings"] = call.settings
+        return call.method.function(**arguments, **progress_of(call, progress))
     with opened(call) as ledger:
         answer = invoke(call, ledger, call.arguments, progress)
         hint_at_others(call, ledger, answer)

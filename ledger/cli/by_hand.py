@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from ledger.cli import asking
 from ledger.cli.agents import install, uninstall
@@ -32,15 +32,16 @@ from ledger.cli.doors import DOORS
 from ledger.cli.keyed import get_value, put_value
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
-from ledger.cli.searching import bisect
 from ledger.cli.sharing import shared
 from ledger.cli.views import Raw
-from ledger.domain.errors import LedgerError, RejectedError
+from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.harmless import one_line
+from ledger.domain.text import counted
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
     from ledger import answers
+    from ledger.api import PastLedger
     from ledger.documents.answers import Document, IngestReport
 
 HAND = "by hand"  # the area of commands without a method of the library
@@ -187,6 +188,7 @@ def add_documents(
     run = arguments.setdefault("correlation_id", uuid7(time.time_ns(), os.urandom(8)))
     added: list[Document] = []
     with opened(call) as ledger:
+        arguments["project"] = call.parameters["project"]  # perhaps that of the settings or of the folder
         for number, (file, within) in enumerate(files, 1):
             try:
                 added.append(ledger.documents.add(**_document(file, within, arguments)))
@@ -355,8 +357,30 @@ def show_pack(call: ShellCall, *, prompt: bool = False) -> object:
         pack: Any = invoke(call, ledger, call.arguments)
         hint_at_others(call, ledger, pack)
     if not prompt:
-        return pack
+        return pack.with_text() if call.options["json"] else pack
     return pack.as_text() if call.options["json"] else Raw(pack.as_text())
+
+
+def show_unread(call: ShellCall) -> object:
+    """Print the request for a model, and its token on standard error; with ``--quiet`` only the token.
+
+    The same turns have the same token until somebody reads them, so it may be asked for first.
+    """
+    with opened(call) as ledger:
+        unread = cast("answers.Unread", invoke(call, ledger, call.arguments))
+    if call.options["json"]:
+        return unread
+    if unread.held_until is not None:
+        raise ConflictError(
+            f"another reader has {counted(unread.more, 'unread turn')} until {unread.held_until}; try again then"
+        )
+    if not unread.token:
+        raise NotFoundError("there is nothing to read: a model has read every turn of the last 90 days, or of --since")
+    if call.options["quiet"]:
+        return Raw(unread.token)
+    say(f"{counted(unread.turns, 'turn')} to read, {unread.more} more; hand in the answer with:")
+    say(f"memory-ledger learning learn {unread.token} -")
+    return Raw(f"{unread.instructions}\n\n{unread.content}")
 
 
 def show_graph(call: ShellCall, *, mermaid: bool = False) -> object:
@@ -384,17 +408,73 @@ def work(call: ShellCall, *, progress: Progress | None = None) -> object:
     from ledger.answers import JobReport
 
     total: dict[str, int] = {}
-    follow, stopped = call.parameters["follow"], ""
+    follow, words = call.parameters["follow"], dict[str, str]()
     with opened(call) as ledger, stopped_by_signals() as stop:
         for report in ledger.jobs.work(cancel=stop, progress=None if follow else progress, **call.arguments):
-            done, stopped = _numbers(report), report.stopped
+            done = _numbers(report)
+            words = {name: getattr(report, name) for name in ("stopped", "waiting_until", "vectors_failure")}
             total |= {name: total.get(name, 0) + number for name, number in done.items()}
             if follow and done:
                 _print_pass(call, done)
+                if report.vectors_failure:
+                    say(report.vectors_failure, quiet=call.options["quiet"])
     if not follow:
-        return JobReport(stopped=stopped, **total)  # type: ignore[arg-type]
+        return JobReport(**words, **total)  # type: ignore[arg-type]
     say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.options["quiet"])
     return None
+
+
+def update_vectors(call: ShellCall, *, yes: bool = False, progress: Progress | None = None) -> object:
+    """Make vectors; if the file has vectors of other models alone, show what the change costs, and ask first.
+
+    Args:
+        yes: Do not ask before a change of the model; without a terminal, a change needs this.
+    """
+    from ledger.vectors.embedders import as_embedder, prefixes_of
+
+    name = call.parameters["model"] or call.settings.embedder
+    model = (
+        as_embedder(name, prefixes_of(call.settings)) if name else None
+    )  # one, which is loaded once for all calls below
+    arguments = call.arguments | {"model": model}
+    with opened(call) as ledger:
+        others = [each.model for each in ledger.vectors.list().all()]
+        is_change = model is not None and bool(others) and model.name not in others and not arguments["dry_run"]
+        if is_change and not yes:
+            if not asking.is_at_a_terminal():
+                raise RejectedError(
+                    f"the vectors in this file are of {', '.join(others)}, and {name} has none: without a terminal this change"
+                    " needs --yes; --dry-run only shows what it costs"
+                )
+            show_once(ledger.vectors.update(model=model, dry_run=True))
+            if not asking.is_confirmed(f"Make vectors of {name}?"):
+                raise Stopped("nothing was changed")
+        report = invoke(call, ledger, arguments, progress)
+    for other in others if is_change else ():
+        say(
+            f"the vectors of {other} are not used with {name}; `vectors remove {other}` deletes them",
+            quiet=call.options["quiet"],
+        )
+    return report
+
+
+def bisect(call: ShellCall, *, recall: str, expect: str, limit: int = 20) -> object:
+    """Find the command after which a recall finds an item, or no longer finds it.
+
+    Args:
+        recall: The question.
+        expect: The id of the item, or the beginning of the id. If the recall finds the item at the earlier moment, the command is
+            searched after which it no longer does.
+        limit: The recall finds the item if the item is among this many items.
+    """
+    if len(expect) < 3:
+        raise RejectedError(f"--expect is an id, or at least 3 characters of its beginning, and {expect!r} is less")
+
+    def is_found(past: PastLedger) -> bool:
+        return any(item.id.startswith(expect) for item in past.recall(recall, limit=limit).items)
+
+    with opened(call) as ledger:
+        return ledger.history.bisect(is_found, **call.arguments)
 
 
 def follow(call: ShellCall) -> object:
@@ -423,7 +503,7 @@ def wait(call: ShellCall) -> object:
 
 
 def _numbers(report: answers.JobReport) -> dict[str, int]:
-    return {name: number for name, number in report.to_dict().items() if number and name != "stopped"}
+    return {name: number for name, number in report.to_dict().items() if isinstance(number, int) and number}
 
 
 def _line(done: dict[str, int]) -> str:
@@ -440,6 +520,45 @@ def _print_pass(call: ShellCall, done: dict[str, int]) -> None:
 
 
 # --- commands without a method of the library ------------------------------------------------------------------------
+
+
+def off(call: ShellCall, *, project: str | None = None) -> object:
+    """Switch the memory off for a project: agents record nothing there and get nothing. What is on record can be searched.
+
+    Args:
+        project: A project by name, alias or id; the project of the working directory if left out.
+    """
+    return _switched(call, project, off=True)
+
+
+def on(call: ShellCall, *, project: str | None = None) -> object:
+    """Switch the memory on again for a project that `off` switched off.
+
+    Args:
+        project: A project by name, alias or id; the project of the working directory if left out.
+    """
+    return _switched(call, project, off=False)
+
+
+def _switched(call: ShellCall, project: str | None, *, off: bool) -> object:
+    """Change the user's policy, and return the project."""
+    with opened(call, readonly=False) as ledger:
+        name = project
+        if name is None:
+            here = ledger.projects.enter()
+            if here.off == "file":
+                path = f"{here.root}/.memory-ledger.toml"
+                raise RejectedError(
+                    f"{path} says off = true, which counts before any command: change the file", rule="off"
+                )
+            name = here.project
+        if name is None:
+            raise Usage("this folder is no project: name a project by --project")
+        found = ledger.projects.get(name)
+        kept = [other for other in ledger.policy.get().off if ledger.projects.get(other).id != found.id]
+        ledger.policy.set(off=[*kept, found.id] if off else kept)
+        say(f"the memory is {'off' if off else 'on'} for {found.name!r}", quiet=bool(call.options["quiet"]))
+        return ledger.projects.get(found.id)
 
 
 def config(call: ShellCall) -> object:
@@ -509,11 +628,13 @@ CHANGED = {
     ("", "context"): CommandChange(show_pack),
     ("", "profile"): CommandChange(show_pack),
     ("projects", "context"): CommandChange(show_pack),
+    ("learning", "unread"): CommandChange(show_unread),
     ("session", "window"): CommandChange(show_window),
     ("session", "reopen"): CommandChange(show_window),
     ("graph", "neighbors"): CommandChange(show_graph),
     ("summaries", "graph"): CommandChange(show_graph),
     ("jobs", "work"): CommandChange(work),
+    ("vectors", "update"): CommandChange(update_vectors),
     ("history", "bisect"): CommandChange(bisect, drop=("test",)),
     ("history", "follow"): CommandChange(follow, drop=("cancel",)),
     ("history", "wait"): CommandChange(wait, drop=("cancel",)),
@@ -523,6 +644,8 @@ OTHERS: dict[str, Callable[..., object]] = {
     "config": config,
     "demo": demo,
     "docs": docs,
+    "off": off,
+    "on": on,
     "shared": shared,
     "install": install,
     "uninstall": uninstall,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ledger.cli.methods import OF_A_SESSION, Method
-from ledger.cli.output import Usage, say
+from ledger.cli.output import Usage, progress_bar, say
 from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
 
@@ -31,9 +31,19 @@ MARK = "\0"  # is set before a word that the parser would take for an option
 STDIN = MARK + "-"
 FILE_BYTES = 256 * 1024 * 1024
 BOUND = ("user", "actor", "client", "channel", "agent")  # are set when the ledger is opened
-TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query", "sql")  # "-" means standard input
+TEXTS = (
+    "content",
+    "prompt",
+    "response",
+    "summary",
+    "text",
+    "value",
+    "question",
+    "sql",
+    "answer",
+)  # "-" means standard input
 TRANSCRIPTS = ("transcript", "messages")  # parameters that take a file of messages
-_IN_A_PROJECT = {  # commands whose project is that of the settings, unless --project names one
+_IN_A_PROJECT = {  # commands whose project is that of the settings or the folder, unless --project names one
     ("", "add"),
     ("", "capture"),
     ("", "remember"),
@@ -160,23 +170,50 @@ def opened(call: ShellCall, *, readonly: bool | None = None) -> Iterator[Ledger]
         raise RejectedError("a path must not contain a NUL character, and the path of this ledger does")
     if not method.creates and not os.path.lexists(settings.path):
         raise NotFoundError(f"there is no ledger at {settings.path}; name one with --db or LEDGER_PATH")
-    if method.key in _IN_A_PROJECT and call.parameters.get("project") is None:
-        call.parameters["project"] = settings.project
     bound = {name: getattr(settings, name) for name in ("agent", "actor")}
     bound["client"] = "cli" if not settings.client else settings.client
     if channel := call.options.get("channel"):
         bound["channel"] = channel
     if readonly is None:
         readonly = not (method.writes or call.parameters.get("receipt"))
-    unused = {} if method.key in (("", "recall"), ("", "context")) or method.area == "vectors" else {"embedder": None}
-    unused |= {"model": None} if readonly else {}  # a command that only reads calls no model
-    with Ledger.open(
-        settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **bound
-    ) as ledger:
+    jobs = call.parameters.get("jobs")
+    embeds = method.area == "vectors" or (method.area == "jobs" and (not jobs or "vectors" in jobs))
+    unused = {} if embeds or method.key in (("", "recall"), ("", "context")) else {"embedder": None}
+    unused |= {"model": None, "model_command": None} if readonly else {}  # a command that only reads calls no model
+    with progress_bar("fold", quiet=bool(call.options.get("quiet"))) as bar:
+        opened = Ledger.open(
+            settings.path,
+            readonly=readonly,
+            create="if_used" if method.creates else False,
+            settings=replace(settings, **unused),
+            progress=bar,
+            **bound,
+        )
+    with opened as ledger:
+        if method.key in _IN_A_PROJECT and call.parameters.get("project") is None:
+            call.parameters["project"] = settings.project or _linked_project(call, ledger)
         yield ledger
         if not readonly and (redactions := ledger.guards.redactions):
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(redactions.items()))
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.options.get("quiet")))
+
+
+def _linked_project(call: ShellCall, ledger: Ledger) -> str | None:
+    """Return the project that the working directory is linked with; None for a folder that no agent and no person linked.
+
+    Raises:
+        RejectedError: The memory is off in the folder.
+    """
+    here = ledger.projects.of()
+    for ignored in here.ignored:
+        say(ignored, quiet=bool(call.options.get("quiet")))
+    if here.off:
+        raise RejectedError(
+            f"the memory is off in {here.root} ({'.memory-ledger.toml' if here.off == 'file' else 'policy'}): name a project"
+            ' by --project, or "" for none',
+            rule="off",
+        )
+    return here.project if here.linked else None
 
 
 def hint_at_others(call: ShellCall, ledger: Ledger, answer: object) -> None:

@@ -20,7 +20,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, UnknownCommand
 from cyclopts.exceptions import UnknownOptionError
 
 from ledger import __version__, types
-from ledger.cli import completing, keyed
+from ledger.cli import asking, completing, keyed
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
 from ledger.cli.calling import ShellCall, marked, unmarked
 from ledger.cli.docstrings import Field, fields_of, first_lines
@@ -36,8 +36,9 @@ from ledger.cli.methods import (
     of_area,
 )
 from ledger.cli.other_words import hint_at_command
-from ledger.cli.output import Usage, say
+from ledger.cli.output import Stopped, Usage, say
 from ledger.cli.views import Raw
+from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import one_line
 
 OPTIONS = Group("Options", sort_key=2)
@@ -144,7 +145,7 @@ _ON_A_COMMAND_LINE = keyed.HELPS | {  # more help for values that are objects in
     "messages": " Here a file of JSON, of one message a line, or of lines like 'user: …'; - for standard input.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",
 }
-_ONLY_IN_PYTHON = {"progress", "stop", "cancel", "context", "summarizer"}  # parameters that no command has
+_ONLY_IN_PYTHON = {"progress", "stop", "cancel", "context", "summarizer", "settings"}  # parameters that no command has
 
 
 def command_parameters(method: Method) -> Iterator[inspect.Parameter]:
@@ -380,16 +381,34 @@ def _app(**more: Any) -> App:
     return App(**settings, **more)
 
 
-def completion(call: ShellCall, shell: Literal["bash", "zsh", "fish"] | None = None, *, script: bool = False) -> object:
-    """Install the completion of commands, options, ids, kinds and projects for a shell.
+def completion(
+    call: ShellCall,
+    shell: Literal["bash", "zsh", "fish"] | None = None,
+    *,
+    script: bool = False,
+    yes: bool = False,
+) -> object:
+    """Install the completion of commands, options, ids, kinds and projects for a shell, after a question.
 
     Args:
         shell: The shell; None for the shell that runs.
         script: Print the script, and install nothing.
+        yes: Do not ask; without a terminal, an installation needs this.
     """
+    from cyclopts.completion.detect import detect_shell
+    from cyclopts.completion.install import get_default_completion_path
+
+    app = root(whole=True)
     if script:
-        return Raw(root(whole=True).generate_completion(shell=shell))
-    place = root(whole=True).install_completion(shell=shell)
+        return Raw(app.generate_completion(shell=shell))
+    chosen = shell or detect_shell()
+    also = "" if chosen == "fish" else f", and a line into the startup file of {chosen}"
+    if not yes:
+        if not asking.is_at_a_terminal():
+            raise RejectedError("without a terminal this needs --yes; --script only prints what would be written")
+        if not asking.is_confirmed(f"Write {get_default_completion_path(chosen, app.name[0])}{also}?"):
+            raise Stopped("nothing was written")
+    place = app.install_completion(shell=chosen)
     say(f"installed at {place}; it works in a new shell, until that file is deleted", quiet=call.options["quiet"])
     return None
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from ledger.cli.calling import ShellCall
-from ledger.cli.output import Usage, say
+from ledger.cli.output import Stopped, Usage, say
 from ledger.domain.errors import RejectedError
+from ledger.projects.folders import working_folder
 
 
 def mcp(
     call: ShellCall,
     *,
     project: str | None = None,
+    folder: str | None = None,
     read_only: bool = False,
     reviewer: bool = False,
     http: list[str] | None = None,
@@ -24,7 +27,8 @@ def mcp(
     """Serve the memory to agents over the Model Context Protocol, on standard input and output or over HTTP.
 
     Args:
-        project: Where new memories belong; over stdio the name of the working directory if left out, "" for no project.
+        project: Where new memories belong (LEDGER_PROJECT); over stdio the project of the folder if left out, "" for none.
+        folder: Over stdio the folder that the agent works in; the working directory, or CLAUDE_PROJECT_DIR, if left out.
         read_only: Offer no tool that writes.
         reviewer: Also offer promote, reject, undo, erase and distrust, each after a question to the person.
         http: Listen on HOST:PORT (127.0.0.1:8765 if left out) for requests with a token, instead of standard input.
@@ -39,19 +43,20 @@ def mcp(
             f'the MCP server needs the package {error.name}: pip install "belief-ledger[mcp]"', rule="extra"
         ) from None
     settings = call.settings
-    if project is None:
-        project = (
-            settings.project if settings.project is not None or http is not None else os.path.basename(os.getcwd())
+    given = "" if folder is None or folder.startswith("$") else folder  # a client left a variable as it is
+    place = "" if http is not None or project == "" else given or working_folder()
+    project = settings.project if project is None else project
+    with _stopped_if_taken():
+        serve(
+            settings,
+            project=project or None,
+            folder=place,
+            read_only=read_only,
+            reviewer=reviewer,
+            http=None if http is None else "".join(http),
+            without_token=without_token,
+            ready=_listening(call, "/mcp"),
         )
-    serve(
-        settings,
-        project=project or None,
-        read_only=read_only,
-        reviewer=reviewer,
-        http=None if http is None else "".join(http),
-        without_token=without_token,
-        ready=_listening(call, "/mcp"),
-    )
     return None
 
 
@@ -72,8 +77,20 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
         raise RejectedError(str(error), rule="extra") from None
     host, port = listening.address(address, PORT)
     ready = functools.partial(_listening(call, ", with the API at /openapi.json"), host, port)
-    serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
+    with _stopped_if_taken():
+        serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
     return None
+
+
+@contextmanager
+def _stopped_if_taken() -> Iterator[None]:
+    """End with exit code 1 if nothing can listen on the address, as if another program does."""
+    try:
+        yield
+    except RejectedError as error:
+        if error.rule != "listen":
+            raise
+        raise Stopped(str(error)) from None
 
 
 def _listening(call: ShellCall, more: str) -> Callable[[str, int], None]:
@@ -123,6 +140,11 @@ def token(
     if not call.settings.names_user:
         raise Usage("make needs the user whose memory the token opens: --user (or LEDGER_USER)")
     made = file.make(name, call.settings.user, channel=channel)
+    if not os.path.lexists(path := call.settings.path):
+        say(
+            f"there is no ledger at {path} yet: a server that is started with this --db makes it",
+            quiet=call.options["quiet"],
+        )
     return {"name": made.name, "user": made.user, "token": made.token}
 
 

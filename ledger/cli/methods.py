@@ -26,6 +26,7 @@ AREAS = {  # the namespaces of a ledger with their classes
     "history": "ledger.history.api:History",
     "policy": "ledger.policy.api:UserPolicy",
     "guards": "ledger.guards.api:Guards",
+    "learning": "ledger.extraction.api:Learning",
     "jobs": "ledger.jobs.api:Jobs",
     "vectors": "ledger.vectors.api:Vectors",
     "erasures": "ledger.erasure.api:Erasures",
@@ -67,6 +68,7 @@ OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program, 
 WRITE_WITHOUT_OPTIONS = {  # methods that write although they take no WriteOptions
     ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
+    ("learning", "unread"),
 }  # fmt: skip
 CREATE = {  # methods whose commands make the ledger file if it does not exist
     ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),

@@ -10,9 +10,9 @@ from ledger.cli.methods import AREAS, PANELS, cli_name, of_area
 _CHANGE = "memory-ledger supersede records a new fact, memory-ledger revise another wording"
 _REMOVE = "memory-ledger retract takes a memory out of use, memory-ledger erase removes its text for good"
 MEANT = {  # words that people try, with a hint at the command that they mean
-    "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUERY --as-of 2026-05-03",
-    "search": "memory-ledger recall QUERY searches",
-    "find": "memory-ledger recall QUERY searches",
+    "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUESTION --as-of 2026-05-03",
+    "search": "memory-ledger recall QUESTION searches",
+    "find": "memory-ledger recall QUESTION searches",
     "list": "memory-ledger memories list lists memories, memory-ledger review candidates",
     "get": "memory-ledger memories get ID shows a memory",
     "show": "memory-ledger memories get ID shows a memory, memory-ledger why ID why it is believed",

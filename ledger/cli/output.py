@@ -59,7 +59,9 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if isinstance(answer, Page | list | tuple) and not answer and type(answer).__name__ not in views.ONE:
         say("nothing found", quiet=quiet)
         return
-    if getattr(answer, "failures", 0) and type(answer).__name__ == "JobReport":
+    if why := getattr(answer, "vectors_failure", ""):
+        say(f"vectors: {why}", quiet=quiet)
+    if getattr(answer, "failures", 0) > bool(why) and type(answer).__name__ == "JobReport":
         say("`history model-calls` and `history audit` show the failures", quiet=quiet)
     if given_up := getattr(answer, "given_up", 0):
         say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)

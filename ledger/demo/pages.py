@@ -83,10 +83,13 @@ def _queue(ledger: Ledger) -> list[RenderableType]:
 def _believed(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     title = f"Why it is believed: {shortened(memory.content or '', 60)}"
     points = ledger.memories.confidence(memory.id)
-    text = f"Its first and last steps; {memory.reference_count} turns restated it."
+    if is_cut := len(points) > 2 * TOP:
+        points = (*points[:TOP], *points[-TOP:])
+    steps = "first and last steps" if is_cut else "steps"
+    text = f"Its {steps}; {memory.reference_count} turns restated it."
     return [
         heading(title),
-        render([*points[:2], *points[-2:]], brief=False),
+        render(points, brief=False),
         Text(f"{text} In full: memory-ledger why {memory.id}", style="dim"),
     ]
 

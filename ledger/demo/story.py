@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ledger.api import Ledger, LedgerRead
 
 QUESTION = "Write the flour order: which mill, which day, and in what units?"
-BUDGET_TOKENS = 120
+BUDGET_TOKENS = 160
 CHANGING = " mill "  # the lines of a prompt that say who delivers
 EARLIER = "2026-03-20"  # a day before the change
 REASON = "the Dunmere mill is closed for repairs"

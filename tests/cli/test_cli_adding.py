@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import answer, run
 
 SAID = [
     {"role": "user", "content": "I prefer tea over coffee."},
@@ -129,3 +129,19 @@ def test_advice_about_learned_memories_is_in_the_words_of_a_shell(db: str, tmp_p
     assert f"undo: `retract {memory}`" in " ".join(listed.split())
     assert run("retract", memory, db=db).exit_code == 0
     assert memory not in run("review", "--admitted", "--quiet", db=db).stdout
+
+
+def test_unread_turns_go_through_a_model_in_a_pipe(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("add", "-", db=db, stdin="user: My sister Lea is allergic to peanuts.")
+    token = run("learning", "unread", "--quiet", db=db).stdout.strip()
+    shown = run("learning", "unread", db=db)
+    assert "[1] user" in shown.stdout and '"supersede"' in shown.stdout
+    assert f"learning learn {token} -" in shown.stderr
+    held = run("learning", "unread", db=db, environment={"LEDGER_ACTOR": "somebody"})
+    assert (held.exit_code, held.stdout) == (4, "") and "until" in held.stderr
+    fact = {"content": "The user's sister Lea is allergic to peanuts.", "said_by": "user", "messages": [1]}
+    learned = answer("learning", "learn", token, "-", db=db, stdin=json.dumps({"add": [fact]}))
+    assert [each["content"] for each in learned["learned"]] == [fact["content"]]
+    nothing = run("learning", "unread", db=db)
+    assert (nothing.exit_code, nothing.stdout) == (3, "") and "nothing to read" in nothing.stderr

@@ -279,7 +279,9 @@ def test_the_completion_command_installs_a_script_that_knows_the_commands(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    result = run("completion", shell)
+    refused = run("completion", shell)
+    assert refused.exit_code == 4 and "needs --yes" in refused.stderr and list(tmp_path.iterdir()) == []
+    result = run("completion", shell, "--yes")
     assert result.exit_code == 0, result.output
     scripts = [each for each in tmp_path.rglob("*") if each.is_file() and "memories" in each.read_text("utf-8")]
     assert scripts, "the script knows the commands"
@@ -397,13 +399,13 @@ def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
         ("compact", "the command is memory-ledger session compact"),
         ("restate", 'Unknown command "restate"'),
         ("at", "--as-of behind a command"),
-        ("search", "memory-ledger recall QUERY"),
+        ("search", "memory-ledger recall QUESTION"),
         ("list", "memory-ledger memories list"),
         ("get", "memory-ledger memories get ID"),
         ("update", "memory-ledger supersede"),
         ("delete", "memory-ledger retract takes a memory out of use, memory-ledger erase"),
         ("log", "memory-ledger history audit"),
-        ("serach", "memory-ledger recall QUERY"),
+        ("serach", "memory-ledger recall QUESTION"),
         ("delet", "memory-ledger retract takes a memory out of use"),
         ("remembr", 'Did you mean "remember"?'),
         ("sessoin", 'Did you mean "session"?'),
@@ -446,4 +448,4 @@ def test_prompt_prints_the_literal_text_that_python_gives(db: str, command: tupl
         text = calls[command[0]]().as_text()
     assert "```memory" in text
     assert run(*command, "--prompt", db=db).stdout.rstrip("\n") == text
-    assert answer(*command, "--prompt", db=db) == text
+    assert answer(*command, "--prompt", db=db) == answer(*command, db=db)["text"] == text

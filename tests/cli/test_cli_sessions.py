@@ -107,11 +107,11 @@ def test_the_shell_reports_messages_that_are_not_stored(tmp_path: Path) -> None:
 def test_a_compaction_says_what_it_made_and_that_no_model_wrote_it(db: str) -> None:
     report = session("compact", "chat", "2000", db=db)
     assert report["created"] and report["tokens_after"] < report["tokens_before"]
-    assert {each["level"] for each in report["created"]} == {"fallback"}
+    assert {each["level"] for each in report["created"]} == {"excerpt"}
     again = shown("compact", "chat", db=db)
     assert "nothing was compacted" in again and "no leaf summary" in again
     text = shown("compact", "chat", "700", "--until-under", db=db)
-    assert "FALLBACK, no summary: cut off" in text and "written without a model" in " ".join(text.split())
+    assert "excerpt" in text and "written without a model" in " ".join(text.split())
     assert "within 700" in text or "over 700" in text
     assert run("session", "compact", "chat", "--until-under", db=db).exit_code == 4
 
@@ -119,7 +119,7 @@ def test_a_compaction_says_what_it_made_and_that_no_model_wrote_it(db: str) -> N
 def test_a_window_is_assembled_recorded_and_reopened(db: str) -> None:
     session("compact", "chat", db=db)
     answer("remember", "The user likes ships.", db=db)
-    window = session("window", "chat", "3000", "--query", "ships", "--share", "0.1", "--receipt", db=db)
+    window = session("window", "chat", "3000", "--question", "ships", "--share", "0.1", "--receipt", db=db)
     assert window["pack"]["items"] and window["used"] <= 3000
     assert session("reopen", "chat", window["receipt"], db=db)["entries"] == window["entries"]
     assert shown("window", "chat", "3000", "--receipt", "-q", db=db).count("\n") == 1, "a receipt"
@@ -163,7 +163,7 @@ def test_the_graph_is_a_tree_or_a_flowchart(db: str) -> None:
     (made,) = session("compact", "chat", db=db)["created"]
     picture = session("summaries", "graph", "chat", db=db)
     assert picture["window"][0]["id"] == made["id"] and picture["window"][1]["messages"] == 32
-    assert "FALLBACK, no summary" in shown("summaries", "graph", "chat", db=db) and "32 messages" in shown(
+    assert "excerpt" in shown("summaries", "graph", "chat", db=db) and "32 messages" in shown(
         "summaries", "graph", "chat", db=db
     )
     assert shown("summaries", "graph", "chat", "--mermaid", db=db).startswith("flowchart LR\n")
@@ -354,7 +354,7 @@ def test_control_characters_of_a_session_are_escaped_on_the_terminal(tmp_path: P
     commands = (
         ["info", EVIL], ["summaries", "list", EVIL], ["messages", EVIL, "--limit", "500"], ["summaries", "graph", EVIL],
         ["summaries", "graph", EVIL, "--mermaid"],
-        ["window", EVIL, "90000", "--query", EVIL], ["window", EVIL, "2000", "--provider", "openai"],
+        ["window", EVIL, "90000", "--question", EVIL], ["window", EVIL, "2000", "--provider", "openai"],
         ["reopen", EVIL, receipt], ["grep", EVIL, "red"], ["expand", EVIL, made["id"]], ["set-abstract", EVIL, EVIL],
         ["add-alias", EVIL, EVIL + "2"], ["summaries", "invalidate", EVIL, made["id"], "--reason", EVIL],
         ["summaries", "restore", EVIL, made["id"]], ["truncate", EVIL, "3"], ["info", EVIL + "x"],

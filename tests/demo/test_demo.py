@@ -78,6 +78,9 @@ def test_the_rest_is_shown_on_demand(tmp_path: Path) -> None:
     assert "2026-04-01: 4 beliefs that are no longer held" in result.stdout
     assert "had never been" in result.stdout and "every projection: sound." in result.stdout
     assert "the same." in result.stdout and "tables were dropped" not in result.stdout
+    for page in result.stdout.split("\n\n"):
+        steps = [line for line in page.splitlines() if line[:3].strip().isdigit() and "-" in line]
+        assert len(steps) == len({*steps}), page
 
 
 def test_the_ledger_it_keeps_holds_what_was_told(kept: tuple[str, Result]) -> None:

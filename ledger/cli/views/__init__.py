@@ -48,6 +48,7 @@ ONE = {  # the views of single answers, by the type of the answer
     "Stats": "reports.stats",
     "SummaryGraph": "sessions.graph",
     "UndoReport": "changes.undo",
+    "VectorReport": "reports.vectors_made",
     "VerifyReport": "reports.verified",
     "WhatIf": "changes.what_if",
     "Why": "beliefs.why",

@@ -96,6 +96,30 @@ def imported(report: answers.ImportReport) -> RenderableType:
     return Group(Text(text), *undo_id, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 
 
+def vectors_made(report: answers.VectorReport) -> RenderableType:
+    """Return the fields of an update, or in words what a dry run measured."""
+    if not report.dry_run:
+        return card_of(
+            {
+                name: plain_value(name, value)
+                for name, value in to_builtins(report).items()
+                if name not in ("memory_bytes", "others", "dry_run")
+            }
+        )
+    texts, model = counted(report.left, "text"), one_line(report.model)
+    lines = [f"{texts} without a vector of {model}, {report.kept:,} with one"]
+    if report.left:
+        lines.append(
+            f"about {report.seconds:,.1f} s, {report.bytes / 2**20:,.1f} MiB on the disk,"
+            f" {report.memory_bytes / 2**20:,.0f} MiB of memory for this process"
+        )
+    lines += [
+        f"the {counted(each.vectors, 'vector')} of {one_line(each.model)} ({each.bytes / 2**20:,.1f} MiB) would stay, unused"
+        for each in report.others
+    ]
+    return Text("\n".join(lines))
+
+
 _LEVEL_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 
 

@@ -21,7 +21,7 @@ from ledger.sessions.rules.assembly import REASONS
 from ledger.sessions.rules.compaction import SKIPS
 from ledger.sessions.rules.message import readable
 from ledger.sessions.rules.rendering import Rendered
-from ledger.sessions.rules.window import FALLBACK, NORMAL
+from ledger.sessions.rules.window import EXCERPT, FALLBACK, NORMAL, UNWRITTEN
 from ledger.sessions.search_answers import Expansion, Hit, Hits, Unexpanded
 from projections.views.summaries import WINDOW
 
@@ -33,9 +33,13 @@ SKIPPED: Mapping[str, str] = {
     "transient": "nothing but an assistant's reasoning, which is not stored",
     "under_way": "another compaction of this session is under way",
     "failed": "the summarizer failed",
+    "unread": "the model found no memories in it because it failed; the next extraction reads it",
     "moved": "the window was no longer what was summarized",
 }
-NO_MODEL = "written without a model: each is the cut beginning of its messages, marked as a fallback, and no summary"
+NO_MODEL = {
+    EXCERPT: "written without a model: an excerpt is the weightiest sentences of its messages, word for word; #N is the message",
+    FALLBACK: "written without a model: a fallback is the cut beginning of its messages, and no summary",
+}
 
 
 def _messages_whole(messages: Sequence[Message]) -> list[RenderableType]:
@@ -85,8 +89,8 @@ def compaction(report: CompactionReport) -> RenderableType:
     items = _from_to(report.items_before, report.items_after, "item")
     under = "" if report.under is None else f", {'within' if report.under else 'over'} {report.budget:,}"
     notes = [*([] if report.created else ["nothing was compacted"]), f"window: {tokens}, {items}{under}"]
-    if any(summary.level == FALLBACK for summary in report.created):
-        notes.append(NO_MODEL)
+    levels = {summary.level for summary in report.created}
+    notes += [note for level, note in NO_MODEL.items() if level in levels]
     return Group(*parts, *(Text(note, style="dim") for note in notes), *_skips(report))
 
 
@@ -140,7 +144,7 @@ def _entry_row(entry: Entry) -> list[RenderableType]:
     item = entry.item
     text = short(readable(entry.content, entry.parts) if entry.content is not None else None)
     text.no_wrap, text.overflow = True, "ellipsis"
-    kind = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
+    kind = item.level if item.level in UNWRITTEN else item.summary_kind or item.role
     kind = kind if entry.shortened is None else f"{kind}, shortened"
     label = Text(kind, style="yellow" if kind == FALLBACK else "")
     return [label, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
@@ -156,7 +160,7 @@ def _totals(window: Window) -> list[str]:
     )
     return [
         f"{counted(len(window.entries), 'entry')}, {window.used:,} of {counted(window.budget, 'token')}{frame}{over}",
-        *([left_out] if evicted.items else []),
+        *([left_out] if evicted else []),
         *(f"{reason}: {REASONS.get(reason, '')}" for reason in window.reasons),
         *([f"receipt {window.receipt}"] if window.receipt else []),
     ]

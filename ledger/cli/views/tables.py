@@ -45,7 +45,7 @@ COLUMNS = {  # the columns of a type, and after the bar the fields in small prin
     "ObservationSource": "id at live | withdrawn",
     "Evidence": "id at live content | withdrawn status",
     "OwnProjection": "name version position behind tables | is_open suspended_at error",
-    "Project": "id name description | aliases state",
+    "ProjectInfo": "id name description | roots off aliases state",
     "Quarantined": "position kind id finding | scanner recorded_at quarantined",
     "Refusal": "position recorded_at command rule | finding subject actor limit current requested",
     "SessionInfo": "id messages turns name | aliases project metadata tokens hidden window_items window_tokens updated_at",
@@ -197,11 +197,10 @@ def member(memory: answers.Memory) -> Text:
 
 
 def turn(interaction: answers.Interaction) -> Text:
-    if interaction.prompt is None and interaction.response is None and interaction.extraction != "erased":
-        return Text()  # the listing was read without texts
+    """Return the prompt and the response, or the summary of a response that was not read."""
     text = Text("> ", style="dim").append_text(short(interaction.prompt, QUOTED_CHARS))
-    if interaction.response:
-        text.append("\n").append_text(short(interaction.response, QUOTED_CHARS))
+    if answer := interaction.response or interaction.summary:
+        text.append("\n").append_text(short(answer, QUOTED_CHARS))
     return text
 
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from ledger.erasure.answers import Remaining as Remaining
     from ledger.extraction.answers import Added as Added
     from ledger.extraction.answers import ExtractionReport as ExtractionReport
+    from ledger.extraction.answers import Learned as Learned
     from ledger.extraction.answers import Noted as Noted
+    from ledger.extraction.answers import ReadToday as ReadToday
+    from ledger.extraction.answers import Unread as Unread
     from ledger.graph.answers import Graph as Graph
     from ledger.graph.answers import Neighbor as Neighbor
     from ledger.graph.answers import Seed as Seed
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
     from ledger.observations.answers import Wording as Wording
     from ledger.policy.answers import Policy as Policy
     from ledger.projections.answers import OwnProjection as OwnProjection
+    from ledger.projects.answers import FolderProject as FolderProject
     from ledger.projects.answers import ProjectInfo as ProjectInfo
     from ledger.projects.answers import StateEntry as StateEntry
     from ledger.proof.answers import Checkpoint as Checkpoint
@@ -134,6 +138,7 @@ _HOMES = {
     "Interaction": "ledger.interactions.answers",
     "Item": "ledger.recall.packs",
     "JobReport": "ledger.jobs.answers",
+    "Learned": "ledger.extraction.answers",
     "LogEntry": "ledger.history.answers",
     "Memory": "ledger.memories.answers",
     "Merge": "ledger.review.answers",
@@ -147,12 +152,14 @@ _HOMES = {
     "OwnProjection": "ledger.projections.answers",
     "Pack": "ledger.recall.packs",
     "Policy": "ledger.policy.answers",
+    "FolderProject": "ledger.projects.answers",
     "ProjectInfo": "ledger.projects.answers",
     "ProjectionStatus": "ledger.care.answers",
     "Proof": "ledger.proof.answers",
     "ProofCheck": "ledger.proof.answers",
     "Provenance": "ledger.memories.answers",
     "Quarantined": "ledger.guards.answers",
+    "ReadToday": "ledger.extraction.answers",
     "RebuildReport": "ledger.care.answers",
     "RecoverReport": "ledger.care.answers",
     "Refusal": "ledger.guards.answers",
@@ -169,6 +176,7 @@ _HOMES = {
     "Summary": "ledger.sessions.answers",
     "SummaryGraph": "ledger.sessions.diagram",
     "UndoReport": "ledger.undo.answers",
+    "Unread": "ledger.extraction.answers",
     "Value": "ledger.values.answers",
     "VectorModel": "ledger.vectors.answers",
     "VectorReport": "ledger.vectors.answers",

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ledger.core.settings import Settings
     from ledger.documents.api import Documents, DocumentsRead
     from ledger.erasure.api import Erasures, Holds
+    from ledger.extraction.api import Learning
     from ledger.graph.api import Relations, RelationsRead
     from ledger.guards.api import Guards, GuardsRead
     from ledger.guards.scanner import Scanner
@@ -91,7 +92,7 @@ class LedgerRead(Area):
 
     def recall(
         self,
-        query: str,
+        question: str,
         *,
         project: str | None = None,
         kinds: Iterable[str] = (),
@@ -105,13 +106,14 @@ class LedgerRead(Area):
         metadata: Metadata | None = None,
         min_match: float | None = None,
         observations: int | Literal["items"] = 3,
+        observation_weight: float = 1.5,
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
         """Find the answers to a question, best first, and pack them for a prompt.
 
         Args:
-            query: The question, or the topic of the next prompt.
+            question: The question, or the topic of the next prompt.
             project: Search texts of this project and of no project; None or "" for all texts but those of archived projects.
             kinds: Search only memories of these kinds.
             statuses: Search memories with these statuses, () for all; candidates are never found.
@@ -126,15 +128,16 @@ class LedgerRead(Area):
                 too.
             min_match: The least ``match`` of an item or observation, 0 to 1; None for half of the best item's with vectors.
             observations: The most observations beside the items, up to 50; 0 for none; "items" ranks them among the items.
+            observation_weight: With "items" the factor of an observation's score, 0 to 10; 1 for that of a memory.
             explain: Also list the ranked candidates, with their signals.
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import recalling
-        from ledger.recall.asked import RecallRequest
+        from ledger.recall.request import RecallRequest
 
         flags(receipt=receipt)
         request = RecallRequest(
-            query=query,
+            question=question,
             user=self._scope.user,
             now=self._engine.now(),
             project=project,
@@ -147,6 +150,7 @@ class LedgerRead(Area):
             packing=packing,
             ranking=ranking,
             observations=observations,
+            observation_weight=observation_weight,
             metadata=NO_PAIRS if metadata is None else metadata,
             min_match=min_match,
             explain=explain,
@@ -162,10 +166,11 @@ class LedgerRead(Area):
         session: str | None = None,
         project: str | None = None,
         among: Iterable[Corpus] = ("memories", "chunks", "turns"),
+        latest: bool = True,
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
-        """Fill the next prompt: the user's profile, the answers, turns about the question, and the user's latest statements.
+        """Fill the next prompt: the answers, turns about the question, the user's profile, and the user's latest statements.
 
         Args:
             question: The user's question; "" for pinned memories, the profile and the latest statements.
@@ -174,15 +179,16 @@ class LedgerRead(Area):
             session: Leave out the messages that the window of this session shows.
             project: Use texts of this project and of no project; None or "" for all texts but those of archived projects.
             among: The texts to use: "memories", "chunks" of documents, "turns" (interactions and messages), "values".
+            latest: Fill the room that is left with the latest memories and statements.
             explain: Also list the items that were left out, each with the reason.
             receipt: Record the delivered pack, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import context as filling
-        from ledger.recall.asked import QUERY_BYTES, RecallRequest
+        from ledger.recall.request import QUERY_BYTES, RecallRequest
 
         flags(receipt=receipt, explain=explain)
         search = RecallRequest(
-            query=check_text("question", question, max_bytes=QUERY_BYTES, blank_allowed=True),
+            question=check_text("question", question, max_bytes=QUERY_BYTES, blank_allowed=True),
             user=self._scope.user,
             now=self._engine.now(),
             project=project,
@@ -191,21 +197,29 @@ class LedgerRead(Area):
             unit=unit,
             explain=explain,
         )
-        request = filling.ContextRequest(search=search, session=session)
+        request = filling.ContextRequest(search=search, session=session, latest=latest)
         return filling.context(self._engine, request, self._scope if receipt else None)
 
-    def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
-        """Return the active memories of the kinds user_profile, identity and preference, newest first.
+    def profile(
+        self,
+        *,
+        kinds: Iterable[str] = ("user_profile", "identity", "preference", "rule"),
+        budget: int = 1_375,
+        unit: Unit = "chars",
+    ) -> Pack:
+        """Return the active memories about the user, newest first.
 
         A memory that alone exceeds the budget is cut to the room that is left, and ends with "…".
 
         Args:
+            kinds: The kinds to take, by default user_profile, identity, preference and rule; empty for every kind.
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "chars" or "tokens".
         """
         from ledger.recall import recalling
 
-        return recalling.user_profile(self._engine, self._scope.user, budget=budget, unit=unit)
+        accepted = plural("kinds", kinds)
+        return recalling.user_profile(self._engine, self._scope.user, kinds=accepted, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
         """Return why a memory or an observation is believed, or why a value is as it is: every event behind it, with sources.
@@ -425,7 +439,7 @@ class Ledger(LedgerRead):
         channel: Channel = "user",
         agent: str = "",
         readonly: bool = False,
-        create: bool = True,
+        create: bool | Literal["if_used"] = True,
         model: ModelLike | None = None,
         embedder: EmbedderLike | None = None,
         summarizer: SummarizerLike | None = None,
@@ -441,6 +455,10 @@ class Ledger(LedgerRead):
         log: SharedLog | str | None = None,
         tenant: str | None = None,
         machine: str | None = None,
+        log_listen_url: str | None = None,
+        lock_timeout: float = 30.0,
+        wait: bool = True,
+        progress: Callable[[int, int], None] | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
     ) -> Self:
@@ -455,9 +473,10 @@ class Ledger(LedgerRead):
             channel: The kind of input.
             agent: The agent for which commands are.
             readonly: Write nothing; works on read-only media.
-            create: Begin a ledger if there is no file; False raises ``NotFoundError`` instead.
+            create: Begin a ledger if there is no file; False raises ``NotFoundError`` instead. With "if_used" the new file is
+                removed by ``close`` if nothing was recorded in it and no other process has it open.
             model: A language model, by name "openai:NAME" or "anthropic:NAME"; None never asks a model.
-            embedder: A source of vectors, which recall searches besides words; by name "wordllama" or "onnx:DIRECTORY".
+            embedder: A source of vectors, which recall searches besides words; by name "minilm", "wordllama" or "onnx:DIRECTORY".
             summarizer: The writer of sessions' summaries; None leaves them to the model.
             token_counter: A function that counts the tokens of a text; None estimates them.
             scanners: Your own scanners, besides those of the product: objects with a name and ``scan(text)``.
@@ -476,6 +495,13 @@ class Ledger(LedgerRead):
             tenant: The owner of the shared log, such as a customer; each tenant has a log and a file of its own.
             machine: This machine's name among those that share the log; None is the name of the host. A second file of one
                 tenant on a host needs a name of its own.
+            log_listen_url: The address for the connection that listens for news, if ``log`` leads to a pooler.
+            lock_timeout: The most seconds that a call waits for a lock that another thread or process holds, and then raises
+                ``BusyError``.
+            wait: Fold every event of the shared log that this file lacks before the call returns. False returns after the first
+                thousand of them: questions are answered from what is there, ``history.behind()`` counts the others, and threads
+                fold them meanwhile.
+            progress: Called with (events folded, events that the file lacked) while the call waits.
             clock: A function that returns the time, for tests.
             random: A function that returns random bytes of a given number, for tests.
 
@@ -490,7 +516,13 @@ class Ledger(LedgerRead):
         from ledger.care.opening import OpenRequest, open_engine
         from ledger.log.paths import check_finished
 
-        flags(readonly=readonly, create=create, group_commit=group_commit)
+        flags(readonly=readonly, group_commit=group_commit, wait=wait)
+        if not isinstance(create, bool) and create != "if_used":
+            raise RejectedError(f"create must be true, false or 'if_used', not {create!r:.40}")
+        if lock_timeout != 30.0:  # the default loads no module for its check
+            from ledger.core.stopping import check_seconds
+
+            check_seconds(lock_timeout, "lock_timeout")
         if not readonly:
             check_finished(path)
         request = OpenRequest(
@@ -498,7 +530,8 @@ class Ledger(LedgerRead):
             model=model, embedder=embedder, summarizer=summarizer, token_counter=token_counter, scanners=scanners,
             sessions=sessions, jobs_after_capture=jobs_after_capture, projections=projections,
             group_commit=group_commit, settings=settings, log=log, tenant=tenant, machine=machine,
-            clock=clock, random=random,
+            log_listen_url=log_listen_url, lock_timeout=lock_timeout, wait=wait, progress=callback(progress), clock=clock,
+            random=random,
         )  # fmt: skip
         engine = open_engine(path, request)
         if verify is not None or against is not None:
@@ -561,19 +594,26 @@ class Ledger(LedgerRead):
         return cls(engine, engine.default)
 
     @classmethod
-    def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
+    def doctor(
+        cls, path: StrPath, *, settings: Settings | None = None, progress: Progress | None = None
+    ) -> answers.DoctorReport:
         """Check everything that may be wrong with a file, even one that does not open, and say what to do. Change nothing.
 
         Args:
             path: The ledger's file.
+            settings: The settings of the ledger, for the bounds of a command as a model and the address of a shared log.
             progress: A function that is called with (steps done, steps).
 
         Raises:
             NotFoundError: There is no file.
         """
         from ledger.care import doctor
+        from ledger.models.day import bounds_by_settings
+        from ledger.shared.health import log_of
 
-        return doctor.examine(path, progress=callback(progress))
+        bounds = bounds_by_settings(settings)
+        log = log_of(settings.log_url if settings is not None else None)
+        return doctor.examine(path, bounds=bounds, log_of=log, progress=callback(progress))
 
     @classmethod
     def import_log(cls, source: StrPath, path: StrPath, *, progress: Progress | None = None) -> None:
@@ -846,7 +886,7 @@ class Ledger(LedgerRead):
 
         Args:
             content: The statement, at most 256 KiB of UTF-8.
-            kind: The kind of statement: "knowledge", "preference", "user_profile" or any word of yours, which is named in
+            kind: The kind of statement: "knowledge", "preference", "rule", "goal" or any word of yours, which is named in
                 ``warnings``.
             confidence: The confidence of the memory, from 0 to 1.
             entities: Names that the statement is about.
@@ -1445,6 +1485,13 @@ class Ledger(LedgerRead):
         from ledger.policy.api import UserPolicy
 
         return UserPolicy(self._engine, self._scope)
+
+    @property
+    def learning(self) -> Learning:
+        """Read the turns that no model has read, and hand in what an agent or another program found in them."""
+        from ledger.extraction.api import Learning
+
+        return Learning(self._engine, self._scope)
 
     @property
     def jobs(self) -> Jobs:

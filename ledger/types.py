@@ -14,6 +14,7 @@ from ledger.domain.late import names_of
 
 if TYPE_CHECKING:
     from ledger.guards.scanner import Scanner as Scanner
+    from ledger.models.command import CommandModel as CommandModel
     from ledger.models.port import Model as Model
     from ledger.models.port import ModelAnswer as ModelAnswer
     from ledger.models.port import ModelLike as ModelLike
@@ -72,7 +73,7 @@ Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]
 Order = Literal["recorded", "occurred"]
-Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
+Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation", "vectors"]
 Choice = Literal["erase", "cut", "keep"]
 
 
@@ -162,7 +163,7 @@ class WriteOptions(GroupOptions, total=False):
 class PolicyChanges(WriteOptions, total=False):
     """The parameters of a user's policy, and the options of every write."""
 
-    matcher: Literal["stems/5", "substring/1"]
+    matcher: Literal["stems/6", "substring/1"]
     """The version of the rules that find the memories which a response restates."""
     gain: float
     """The rise of a restated memory's confidence, from 0 to 1, in steps of one millionth."""
@@ -174,6 +175,8 @@ class PolicyChanges(WriteOptions, total=False):
     """True to find candidates in captured turns."""
     decay: Literal["off", "episodic", "all"]
     """The kinds of memories that lose effective confidence with idle days; "off" (the default) means none."""
+    decay_rule: Literal["decay/1"]
+    """The version of the rule of decay: 3 % a day after 30 idle days."""
     expire: bool
     """Supersede memories that have decayed below a confidence of 0.30; False by default, and True needs a decay."""
     candidate_days: int
@@ -197,6 +200,8 @@ class PolicyChanges(WriteOptions, total=False):
     """True to look for conflicts."""
     consolidate: bool | Literal["turns"]
     """True to make observations of new memories; "turns" to make them of new turns and messages too."""
+    off: Iterable[str]
+    """The projects, by name, alias or id, where nothing is recorded and no prompt gets anything; () for none."""
 
 
 class Page(Sequence[T]):
@@ -293,6 +298,7 @@ SHARED = {
 
 _HOMES = {
     "Change": "projections.core.own",
+    "CommandModel": "ledger.models.command",
     "Embedder": "ledger.vectors.embedders",
     "EmbedderLike": "ledger.vectors.embedders",
     "Model": "ledger.models.port",

@@ -63,14 +63,20 @@ def reinforced(rule: str, confidence: int, delta: int) -> int:
     raise RejectedError(f"there is no reinforcement rule {rule!r}; known: 'linear/1'")
 
 
-def effective(confidence: int, *, decays: bool, reference_count: int, active_at: str, as_of: str) -> int:
-    """Return the confidence at ``as_of``: a memory that decays loses 3 % a day after 30 idle days without a reference.
+DECAY_RULES = ("decay/1",)
 
-    ``active_at`` is the time when somebody last made, confirmed, changed or restored the memory. The loss of all whole days
-    beyond the thirtieth is one exact division, so that the number does not depend on how often it is read.
+
+def effective(confidence: int, *, rule: str | None, reference_count: int, active_at: str, as_of: str) -> int:
+    """Return the confidence at ``as_of`` of a memory that decays by a named rule, or does not (None).
+
+    ``decay/1`` takes 3 % a day after 30 idle days, from a memory without a reference. ``active_at`` is the time when
+    somebody last made, confirmed, changed or restored the memory. The loss of all whole days beyond the thirtieth is one exact
+    division, so that the number does not depend on how often it is read.
     """
-    if not decays or reference_count:
+    if rule is None or reference_count:
         return confidence
+    if rule != "decay/1":
+        raise RejectedError(f"there is no rule of decay {rule!r}; known: {', '.join(map(repr, DECAY_RULES))}")
     days = days_between(active_at, as_of) - DECAY_IDLE_DAYS
     if days <= 0:
         return confidence

@@ -7,7 +7,8 @@ from ledger.domain.late import late
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
 
-_BREAKS = tuple(map(late, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
+# Better places first. The greedy beginning finds the last place by going back from the end of the room.
+_BREAKS = tuple(late(f"(?s:.*)(?:{place})") for place in (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]"))
 
 
 def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
@@ -27,10 +28,10 @@ def split(text: str, size: int = PASSAGE_CHARS) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, least: int, most: int) -> int:
+    has_lines = text.find("\n", least, most) >= 0
     for breaks in _BREAKS:
-        ends = [match.end() for match in breaks.finditer(text, least, most)]
-        if ends:
-            return ends[-1]
+        if (has_lines or breaks is not _BREAKS[0]) and (match := breaks.match(text, least, most)) is not None:
+            return match.end()
     return most
 
 

@@ -28,6 +28,7 @@ REASON_BYTES = 16 * 1024
 LIST_ITEMS = 2_000  # of one list in one event; a longer list is spread over several events of the same append
 NAME_BYTES = 1_024
 TAGS = 10  # as in ATOCore
+COMMAND_PARTS, COMMAND_CHARS = 100, 4_096  # of a command as a model, the most parts and the longest part
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
@@ -297,3 +298,16 @@ def _shown(path: _Path) -> str:
     if len(steps) > _SHOWN_STEPS:
         steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2] = ["…"]
     return "".join(reversed(steps)).encode("utf-8", "backslashreplace").decode()
+
+
+def problem_of_command(command: object) -> str:
+    """Return what is wrong with a command as a model, or ""."""
+    if isinstance(command, str) or not isinstance(command, Sequence) or not 0 < len(command) <= COMMAND_PARTS:
+        return 'it has to be a list of texts, the program and its arguments, such as ["ollama", "run", "qwen3"]'
+    for part in command:
+        if not isinstance(part, str) or "\0" in part or len(part) > COMMAND_CHARS:
+            return f"a part of it is no text of at most {COMMAND_CHARS:,} characters, or has a NUL"
+    program = command[0]
+    if not program.strip() or ("/" in program and not program.startswith("/")):
+        return f"the program is a name on the PATH or a whole path, and {program!r:.100} is neither"
+    return ""

@@ -18,6 +18,7 @@ from ledger.erasure.purging import Purge, Purging
 from ledger.erasure.rows import ErasureRow
 from ledger.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction
 from ledger.log import lease
+from ledger.log.shared.port import SERVER
 from projections.core import own_registry as registry
 from projections.core.conditions import NEWEST, Start
 from projections.core.projector import ESSENTIAL
@@ -199,6 +200,11 @@ def _why_pending(engine: Engine, position: int) -> str:
             behind = replicas.machines_behind(engine, position)
         except LedgerError as error:
             return f"it is not known which machines have purged their files: {error}"
+        if SERVER in behind:
+            return (
+                "the tables of the shared log may still hold erased texts until VACUUM ledger.events, ledger.blobs, which before"
+                " PostgreSQL 17 their owner alone may do, and only behind the last transaction that was open at the erasure"
+            )
         if behind:
             return f"the files of these machines may still hold erased texts: {', '.join(behind)}; each purges its own files"
     return "erased texts may still be in the files; erasures.finish() purges and searches again"

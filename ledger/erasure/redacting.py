@@ -10,6 +10,7 @@ from ledger.core.log_reading import FoldReading, read_event, read_stream
 from ledger.core.own import empty_all
 from ledger.domain.errors import ConflictError
 from ledger.erasure import rules as erasure
+from ledger.erasure.rows import ErasureRows
 from ledger.events import LEDGER_STREAM, AnyEvent, ContentErased, OriginDistrusted, Redaction
 from ledger.log import lease
 from ledger.log.event_store import Transaction
@@ -51,6 +52,23 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
     # A rebuild under way has folded the texts into its new tables. It must end, and the purge drops its tables.
     connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
     lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
+
+
+def carry_out(engine: Engine, transaction: Transaction, event: AnyEvent) -> None:
+    """Remove the texts that an erasure of another machine names from this file, and keep them for a search of its files.
+
+    A row that arrived after the erasure never brought its text here.
+    """
+    sql = "SELECT coalesce(erased_by, 0) FROM events WHERE position = ?"
+    connection = transaction.connection
+    targets = [
+        target
+        for target in event.data.targets
+        if connection.execute(sql, (target.position,)).fetchone()[0] < event.position
+    ]
+    texts = engine.unsearched.setdefault(event.envelope.command_id, [])
+    texts += [text for text in ErasureRows(connection).texts_gone(targets) if text not in texts]
+    redact(engine, transaction, [event])
 
 
 def _redact_row(transaction: Transaction, position: int, erased_at: int, target: Redaction) -> None:

@@ -6,10 +6,12 @@ command.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,17 +20,22 @@ from msgspec.structs import replace
 from ledger import events as e
 from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import MARK_BEGINS
+from ledger.domain.text import counted
 from ledger.guards import secrets, threats
 from ledger.guards.letters import words
 from ledger.guards.scanner import Scanner
 from ledger.log.event_base import NOTHING
+from ledger.values.rules import NAMES
 
 if TYPE_CHECKING:
     from ledger.core.who import Who
 
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # the most cached verdicts, and the most characters of their texts
-SEVERAL_CHARS = 1_000  # a longer text is scanned before the lock is taken
+SEVERAL_CHARS = 1_000  # the verdict on a longer text is not kept where only its secrets are looked for
+HELD_CHARS = 4_000  # the most characters that a command scans while it holds the writers' lock
 LABEL_CHARS, NAMES_CHARS = 64, 300
+_OF_JSON = "\0"  # stands before JSON in the cache of verdicts, because the same text may be judged as words too
+_BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 _WHO = (
     "user",
     "actor",
@@ -64,14 +71,46 @@ class GuardedText(Struct, frozen=True):
     Attributes:
         text: The text with marks for its secrets.
         taken: The secrets that were removed, each with the place of its mark.
-        found: The first threat, or None.
+        found: The first threat of the text as a belief, or None.
+        in_material: The first threat of the text as material: of a turn, message or document; or None.
         plain: True if the text has no threat, no secret and no mark of an earlier redaction.
     """
 
     text: str
     taken: tuple[TakenSecret, ...] = ()
     found: ScannerHit | None = None
+    in_material: ScannerHit | None = None
     plain: bool = False
+
+
+Scan = tuple[Literal["verdict", "json", "secrets", "may_have"], str]
+"""What is looked for in a text, and the text."""
+
+Scans = dict[Scan, Any]
+"""Scans with their results."""
+
+
+class Unscanned(Exception):
+    """A command needs ``scans`` that would take too long under the writers' lock. Nothing was written."""
+
+    def __init__(self, scans: Iterable[Scan]) -> None:
+        super().__init__("texts must be scanned before the command takes the writers' lock")
+        self.scans = tuple(scans)
+
+
+class _LockTurn(threading.local):
+    """The scans of a thread that holds the writers' lock.
+
+    Attributes:
+        known: The scans that were made before the lock was taken.
+        room: The characters that may still be scanned under the lock; None if the number is not bounded.
+        missing: The scans that found no room.
+    """
+
+    def __init__(self) -> None:
+        self.known: Mapping[Scan, Any] = {}
+        self.room: int | None = None
+        self.missing: dict[Scan, None] = {}
 
 
 class ScannerFailed(RuntimeWarning):
@@ -112,6 +151,7 @@ class Guard:
         self._verdicts: dict[str, GuardedText] = {}
         self._chars = 0
         self._people: object = None  # the last ``Who`` that was checked for secrets
+        self._turn = _LockTurn()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -121,23 +161,92 @@ class Guard:
     # --- one text ------------------------------------------------------------------------------------------------
 
     def verdict(self, text: str) -> GuardedText:
-        """Return the result of scanning a text, from the cache if the text was scanned before."""
+        """Return the result of scanning a text for secrets and threats, from the cache if the text was scanned before."""
         if (kept := self._verdicts.get(text)) is not None:
             return kept
+        verdict: GuardedText = self._result(("verdict", text))
+        return verdict
+
+    def secrets(self, text: str) -> list[secrets.Secret]:
+        """Return the secrets of a text, without its threats."""
+        hits: list[secrets.Secret] = self._result(("secrets", text))
+        return hits
+
+    def may_have_secrets(self, text: str) -> bool:
+        """Return True if a text contains the words or signs that some pattern of secrets needs."""
+        return bool(self._result(("may_have", text)))
+
+    def kind_under(self, name: str, encoded: str) -> str:
+        """Return the kind of a secret in a value, given as JSON, that its name tells of; "" if it has none."""
+        text, begin = secrets.under(name, encoded)
+        return next((secret.kind for secret in self.secrets(text) if secret.start >= begin), "")
+
+    def _result(self, scan: Scan) -> Any:
+        """Return the result of a scan, from those made before the lock was taken if it was made there.
+
+        A scan that finds no room under the lock is noted as missing. Its result is then that of a text without findings, and the
+        command is not written.
+        """
+        turn = self._turn
+        if (known := turn.known.get(scan)) is not None:
+            return known
+        kind, text = scan
+        if turn.room is not None:
+            size = len(text) if not self.scanners else HELD_CHARS + 1
+            if size > turn.room:
+                turn.missing[scan] = None
+                return GuardedText(text, plain=True) if kind in ("verdict", "json") else []
+            turn.room -= size
+        if kind in ("verdict", "json"):
+            return self._scanned(text) if kind == "verdict" else self._scanned_json(text)
+        return secrets.scan(text) if kind == "secrets" else secrets.may_have(text)
+
+    def _scanned(self, text: str) -> GuardedText:
         known = words(text.encode()) if text.isascii() else None
         hits = secrets.scan(text, known)
         clean = secrets.redacted(text, hits) if hits else text
-        threat = self._threat(clean, known if clean is text else None)
+        threat, in_material = self._threats(clean, known if clean is text else None)
         plain = threat is None and not hits and MARK_BEGINS not in text
-        verdict = GuardedText(clean, _taken(hits) if hits else (), threat, plain)
-        if self._chars + len(text) > KEPT_CHARS or len(self._verdicts) >= KEPT:
-            self._verdicts, self._chars = {}, 0
-        self._verdicts[text], self._chars = verdict, self._chars + len(text)
+        return self._keep(text, GuardedText(clean, _taken(hits) if hits else (), threat, in_material, plain))
+
+    def verdict_of_json(self, encoded: str) -> GuardedText:
+        """Return the result of scanning encoded JSON for secrets, which are replaced within its texts; "" is no JSON.
+
+        Threats are not looked for, because nothing but the program that gave the JSON reads it.
+        """
+        if (kept := self._verdicts.get(_OF_JSON + encoded)) is not None:
+            return kept
+        verdict: GuardedText = self._result(("json", encoded))
         return verdict
 
-    def _threat(self, text: str, known: set[bytes] | None) -> ScannerHit | None:
+    def _scanned_json(self, encoded: str) -> GuardedText:
+        key = _OF_JSON + encoded
+        if not encoded or not secrets.may_have(encoded):
+            return self._keep(key, GuardedText(encoded, plain=True))
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
+        clean = self.cleaned(msgspec.json.decode(encoded), taken)
+        if not taken:
+            return self._keep(key, GuardedText(encoded, plain=True))
+        return self._keep(key, GuardedText(msgspec.json.encode(clean).decode(), tuple(marks_of_json(clean, taken))))
+
+    def _keep(self, key: str, verdict: GuardedText) -> GuardedText:
+        if self._chars + len(key) > KEPT_CHARS or len(self._verdicts) >= KEPT:
+            self._verdicts, self._chars = {}, 0
+        self._verdicts[key], self._chars = verdict, self._chars + len(key)
+        return verdict
+
+    def _threats(self, text: str, known: set[bytes] | None) -> tuple[ScannerHit | None, ScannerHit | None]:
+        """Return the first threat of a text as a belief, and as material."""
+        first: ScannerHit | None = None
         for finding in threats.scan(text, known):
-            return ScannerHit(finding.label, threats.NAME, finding.character)
+            hit = ScannerHit(finding.label, threats.NAME, finding.character)
+            first = first or hit
+            if not finding.beliefs_only:
+                return first, hit
+        own = self._of_own_scanners(text)
+        return first or own, own
+
+    def _of_own_scanners(self, text: str) -> ScannerHit | None:
         for scanner in self.scanners:
             try:
                 for finding in scanner.scan(text):
@@ -147,20 +256,56 @@ class Guard:
                 warnings.warn(message, ScannerFailed, stacklevel=2)
         return None
 
-    def ahead(self, arguments: object) -> None:
-        """Scan the arguments of a command before the lock is taken, if the scan takes time."""
-        for text in strings(arguments):
-            if len(text) > SEVERAL_CHARS or (self.scanners and len(text) > 2):
-                self.verdict(text)
+    # --- before the lock is taken, and under it ------------------------------------------------------------------
+
+    def ahead(self, texts: object) -> Scans:
+        """Scan the texts of a command, in any structure, before the lock is taken; return the results."""
+        scans: Scans = {}
+        for text in strings(texts):
+            if len(text) > 2:
+                scans["verdict", text] = verdict = self.verdict(text)
+                if verdict.taken and verdict.text not in self._verdicts:
+                    scans["verdict", verdict.text] = self.verdict(verdict.text)
+        return scans
+
+    def made(self, scans: Iterable[Scan]) -> Scans:
+        """Make the scans that a command missed; return their results."""
+        return {scan: self.verdict(scan[1]) if scan[0] == "verdict" else self._result(scan) for scan in scans}
+
+    @contextmanager
+    def held(self, known: Mapping[Scan, Any], *, room: int | None = HELD_CHARS) -> Iterator[None]:
+        """Answer by scans that are known, and scan at most ``room`` further characters; None for any number.
+
+        Raises:
+            Unscanned: More would have been scanned. The exception replaces any that the block raises.
+        """
+        turn = self._turn
+        before = turn.known, turn.room, turn.missing
+        turn.known, turn.room, turn.missing = known or turn.known, room, {}
+        missing = turn.missing
+        try:
+            yield
+        except Exception as error:
+            if missing:
+                raise Unscanned(missing) from error
+            raise
+        finally:
+            turn.known, turn.room, turn.missing = before
+
+    def check_all_scanned(self) -> None:
+        """Raise ``Unscanned`` if a scan found no room under the lock."""
+        if self._turn.missing:
+            raise Unscanned(self._turn.missing)
 
     # --- commands that compare texts, before their decision ---------------------------------------------------
 
     def without_secrets(self, text: str, taken: dict[str, tuple[TakenSecret, ...]]) -> str:
         """Return a text with marks for its secrets. The places of the marks are added to ``taken``."""
-        # The verdict on a long text is not cached here: only a short text is scanned again soon.
-        known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)
+        # Outside of a command the verdict on a long text is not cached: only a short text is scanned again soon.
+        is_kept = len(text) <= SEVERAL_CHARS or self._turn.room is not None
+        known = self.verdict(text) if is_kept else self._verdicts.get(text)
         if known is None:
-            hits = secrets.scan(text)
+            hits = self.secrets(text)
             known = GuardedText(secrets.redacted(text, hits), _taken(hits))
         if known.taken:
             taken[known.text] = known.taken
@@ -175,8 +320,8 @@ class Guard:
         if isinstance(value, str):
             return self._named(value, taken, within)
         if isinstance(value, dict):
-            outer = f"{within}{{" if within else ""
-            names = ((key, f'{outer}"{key}": '[-NAMES_CHARS:]) for key in value)
+            # Without the brace a text would read as prose, in which the id of a session is a secret.
+            names = ((key, f'{within}{{"{_called(value, key)}": '[-NAMES_CHARS:]) for key in value)
             return {self.cleaned(key, taken): self.cleaned(value[key], taken, name) for key, name in names}
         if isinstance(value, list | tuple):
             return type(value)(self.cleaned(item, taken, within and f"{within}[") for item in value)
@@ -196,7 +341,7 @@ class Guard:
         begin = len(within) + 1
         if not within or not 3 < len(value) <= 200 or secrets.MARK.fullmatch(value):
             return self.without_secrets(value, taken)
-        hits = [hit for hit in secrets.scan(f'{within}"{value}"') if hit.start >= begin]
+        hits = [hit for hit in self.secrets(f'{within}"{value}"') if hit.start >= begin]
         if not hits:
             return self.without_secrets(value, taken)
         shifted = [secrets.Secret(hit.kind, hit.start - begin, min(hit.end - begin, len(value))) for hit in hits]
@@ -227,18 +372,20 @@ class Guard:
             return any(self._may_have_secrets(item) for item in arguments)
         if arguments is None or arguments is NOTHING or isinstance(arguments, int | float):
             return False
-        return secrets.may_have(msgspec.json.encode(arguments, enc_hook=str).decode("utf-8", "replace"))
+        return self.may_have_secrets(msgspec.json.encode(arguments, enc_hook=str).decode("utf-8", "replace"))
 
-    def of_large(self, text: str, taken: dict[str, tuple[TakenSecret, ...]], secrets_policy: str) -> GuardedText:
+    def of_large(
+        self, text: str, taken: dict[str, tuple[TakenSecret, ...]], secrets_policy: str, *, is_json: bool = False
+    ) -> GuardedText:
         """Return the verdict on a text for the blobs table; the ``text`` of the verdict is the text to store.
 
         ``taken`` are the marks in texts that were cleaned before. Unless ``secrets_policy`` is "redact", the text keeps its
         secrets.
         """
-        verdict = self.verdict(text)
+        verdict = self.verdict_of_json(text) if is_json else self.verdict(text)
         if not verdict.taken:
-            return GuardedText(text, tuple(marks_of(text, taken)), verdict.found)
-        return verdict if secrets_policy == "redact" else GuardedText(text, verdict.taken, verdict.found)
+            return replace(verdict, text=text, taken=tuple(marks_of(text, taken)), plain=False)
+        return verdict if secrets_policy == "redact" else replace(verdict, text=text)
 
     # --- a command, when it is decided -------------------------------------------------------------------------------
 
@@ -260,11 +407,21 @@ class Guard:
         return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
 
 
-def as_warnings(redactions: Iterable[e.Redacted]) -> tuple[str, ...]:
-    """Return the warnings of an answer about redacted secrets: a line for each kind in each field, without a text."""
+def as_warnings(redactions: Iterable[e.Redacted], events: Iterable[e.AnyEvent]) -> tuple[str, ...]:
+    """Return the warnings of an answer about redacted secrets, and about the texts that scanners put into quarantine.
+
+    There is a line for each kind of secret in each field and for each finding, none with a text.
+    """
     counts = Counter((redaction.field, redaction.kind) for redaction in redactions)
-    return tuple(
-        f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items()
+    flags = (event.data for event in events if isinstance(event.data, e.MemoryQuarantined | e.TextQuarantined))
+    held = Counter((flag.finding, flag.scanner) for flag in flags if flag.scanner)
+    return (
+        *(f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items()),
+        *(
+            f"{counted(count, 'text')} in quarantine ({finding}, by {scanner}), kept but left out of recall: "
+            "see guards.quarantined()"
+            for (finding, scanner), count in held.items()
+        ),
     )
 
 
@@ -278,15 +435,22 @@ def secret_in_a_name(kind: str) -> RejectedError:
     )
 
 
-def secret_in_exact(what: str, kind: str, name: str = "") -> RejectedError:
+def secret_in_value(kind: str, name: str = "") -> RejectedError:
     under = f" under the name {name!r:.60}" if name else ""
     return RejectedError(
-        f"{what} has a secret in it{under} ({kind}, by {secrets.NAME}), and is never rewritten. Leave the secret out, or "
+        f"the value has a secret in it{under} ({kind}, by {secrets.NAME}), and is never rewritten. Leave the secret out, or "
         'call policy.set(secrets="off") to have texts stored as they are',
         rule="secret",
         finding=kind,
         scanner=secrets.NAME,
     )
+
+
+def _called(fields: Mapping[str, object], key: str) -> str:
+    """Return the name of a field, or of the thing whose value it has, as in {"name": "api_key", "value": "…"}."""
+    if key == "value":
+        return next((name for field in NAMES if isinstance(name := fields.get(field), str)), key)
+    return key
 
 
 def _label(finding: object) -> str:
@@ -318,6 +482,32 @@ def marks_of(text: str, taken: dict[str, tuple[TakenSecret, ...]]) -> Iterable[T
                 if mark.start >= at and mark.end <= at + len(text)
             ]
     return ()
+
+
+def marks_of_json(document: object, taken: dict[str, tuple[TakenSecret, ...]]) -> list[TakenSecret]:
+    """Return the marks in free JSON with their places in the encoded text."""
+    lengths: list[int] = []
+
+    def pointed(value: object) -> Any:
+        if isinstance(value, str):
+            for mark in sorted(marks_of(value, taken), key=lambda mark: -mark.start):
+                value = value[: mark.start] + _BETWEEN + value[mark.start :]
+            marks = marks_of(value.replace(_BETWEEN, ""), taken)
+            lengths.extend(mark.length for mark in sorted(marks, key=lambda mark: mark.start))
+            return value
+        if isinstance(value, dict):
+            return {pointed(key): pointed(item) for key, item in value.items()}
+        return [pointed(item) for item in value] if isinstance(value, list) else value
+
+    encoded = msgspec.json.encode(pointed(document)).decode()
+    placed, at, moved = list[TakenSecret](), 0, 0
+    for length in lengths:
+        at = encoded.index(_BETWEEN, at)
+        mark = secrets.MARK.match(encoded, at + len(_BETWEEN))
+        assert mark is not None
+        placed.append(TakenSecret(mark[1], at - moved, at - moved + len(mark[0]), length))
+        at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
+    return placed
 
 
 def strings(arguments: object) -> Iterator[str]:

@@ -21,6 +21,7 @@ class ScannerPattern(Struct, omit_defaults=True, eq=False, dict=True):
     heads: tuple[str, ...] = ()  # beginnings of words; a text must have one of them, or one of the signs
     signs: tuple[str, ...] = ()
     has: tuple[tuple[str, ...], ...] = ()  # groups of words; a text must have one of each group
+    beliefs_only: bool = False  # a match in a turn, message or document is no finding
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:

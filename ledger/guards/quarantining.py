@@ -18,7 +18,7 @@ from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_reason
-from ledger.guards import secrets, threats
+from ledger.guards import secrets
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import PLANS, Guard, ScannerHit
 from ledger.guards.watching import BELIEFS, MATERIAL
@@ -281,11 +281,12 @@ class _Rescan:
                 self._seen.add(state.row)
                 self._counts["memories"] += 1
                 memory, user, position = state.id, state.user or "", state.row
-                threat = self._found(_texts_of(state))
+                threat = self._found(_texts_of(state), is_belief=True)
                 held |= quarantine.among(connection, [position])
             elif type(event.data) in TEXTS:
                 self._counts["texts"] += 1
-                threat = self._found(self._texts(connection, event.data))
+                kind = type(event.data)
+                threat = self._found(self._texts(connection, event.data), is_belief=kind in BELIEFS)
             else:
                 continue
             if self._differs(held.get(position), threat):
@@ -299,10 +300,11 @@ class _Rescan:
             value = text_of(connection, value) if isinstance(value, e.Blob) else value
             if isinstance(data, e.ValuePut) and isinstance(value, str):
                 value = tuple(texts_in(value, data.type))
-            yield from _flat(threats.text_to_judge(data, field, value) if isinstance(value, str) else value)
+            yield from _flat(value)
 
-    def _found(self, texts: Iterable[str | None]) -> ScannerHit | None:
-        threats_found = (self._guard.verdict(text).found for text in texts if text)
+    def _found(self, texts: Iterable[str | None], *, is_belief: bool) -> ScannerHit | None:
+        verdicts = (self._guard.verdict(text) for text in texts if text)
+        threats_found = (verdict.found if is_belief else verdict.in_material for verdict in verdicts)
         return next((threat for threat in threats_found if threat is not None), None)
 
     def _differs(self, held: quarantine.QuarantinedSubject | None, threat: ScannerHit | None) -> bool:

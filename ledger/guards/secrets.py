@@ -94,11 +94,13 @@ def may_have(text: str) -> bool:
     return bool(_patterns_to_try(text)) or _may_have_cards(text)
 
 
-def kind_under(name: str, encoded: str) -> str:
-    """Return the kind of a secret in a value, given as JSON, that its name tells of, as in {"password": …}; "" if it has none."""
+def under(name: str, encoded: str) -> tuple[str, int]:
+    """Return the text to scan for a secret in a value, given as JSON, that its name may tell of, and the place of the value.
+
+    The name tells of a secret as in {"password": …}.
+    """
     text = f'"{name[-_NAME_CHARS:]}": {encoded[:_MORE]}'
-    begin = len(text) - len(encoded[:_MORE])
-    return next((secret.kind for secret in scan(text) if secret.start >= begin), "")
+    return text, len(text) - len(encoded[:_MORE])
 
 
 def patterns() -> tuple[ScannerPattern, ...]:
@@ -318,6 +320,8 @@ def luhn(digits: str) -> bool:
 
 def redacted(text: str, secrets: list[Secret]) -> str:
     """Return a text with a mark in the place of each secret."""
-    for secret in reversed(secrets):
-        text = text[: secret.start] + mark(secret.kind) + text[secret.end :]
-    return text
+    pieces, at = list[str](), 0
+    for secret in secrets:
+        pieces += (text[at : secret.start], mark(secret.kind))
+        at = secret.end
+    return "".join((*pieces, text[at:]))

@@ -9,27 +9,34 @@ A pattern finds the noun ("password", "PIN", "door code", "API key"), and three 
 3. A clause that begins with a little word or an adjective ("is easy to guess") is talk about a secret and not the secret, unless
    a whole sentence follows, which is a passphrase.
 
-The words of the patterns are in ``tools/pages/patterns/secrets.txt``. For each noun a bounded stretch of text is read, so that
-the time grows only with the length of the text.
+The words of the patterns are in ``tools/pages/patterns/secrets.txt``. For each noun a bounded stretch of text is read, and nouns
+that stand closer than in any text that people write are passed over, so that the time grows only with the length of the text
+and no text takes many times as long as another.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
 from ledger.domain.harmless import MARK_BEGINS
 from ledger.guards.patterns import part, read
 
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters that are read after a noun, before it, and of a clause
+STRETCH, NOUNS = 1_000, 12  # the most nouns without a secret that are read in so many characters, one after another
 WORDS, FIGURES = ("word", "phrase"), ("pin", "code", "lock", "opener")
 _KINDS = {"compound": "word", "number": "code", "word_key": "key"}  # kinds of nouns at the end of a compound
 _LABELS = {"key": "secret"} | dict.fromkeys(FIGURES, "pin")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
 _MARKS = "\"'`.,;:()*“”«»"
 
-_SPACE = re.compile(r"\s")
+_SPACE, _WORD, _LONG_WORD = re.compile(r"\s"), re.compile(r"\S+"), re.compile(r"\S{6,200}")
+# Texts of which the words before a noun must have one; most have none, and a search for them is quick.
+_WIRELESS = ("wi-fi", "wifi", "wlan", "router", "hotspot", "netw", "netzw", "réseau", "wireless", "nätverk")
+_USERS = ("user", "login", "id", "mail", "benutzer", "usuario", "utilisateur")
+_UNLIKE_WORDS = re.compile(r"[^A-Za-z\s]|[a-z][A-Z]")  # words that stand out have a digit, a sign or a capital inside
 _part = partial(part, "secrets")
 Place = tuple[int, int]
 
@@ -43,10 +50,14 @@ def _words_of_part(name: str) -> frozenset[str]:
 def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the secrets in the sentences of a text; ``lowered`` is the text in lower case."""
     within, seen = (0, 0), dict.fromkeys(("word", *FIGURES, "key", "login"), 0)
+    vain = deque([-STRETCH] * NOUNS, NOUNS)  # where the last nouns without a secret stand
     for noun in nouns.finditer(lowered):
+        if noun.start() < STRETCH + vain[0]:
+            continue
         is_within = within[0] <= noun.start() < within[1]  # a noun within a secret is part of the secret
         kind = "" if is_within else _kind(text, noun)
         if not kind:
+            vain.append(noun.start())
             continue
         stated = [place for place in _stated(text, noun, kind) if place is not None]
         within = max(stated, default=within)
@@ -55,6 +66,10 @@ def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str
         if noun.end() > seen[of_kind]:
             start, seen[of_kind] = _sentence(text, noun)
             shown = list(_shown(text, noun, kind, stated, start, seen[of_kind]))
+        if stated or shown:
+            vain.extend([-STRETCH] * NOUNS)
+        elif kind != "opener":
+            vain.append(noun.start())
         for start, end in (*stated, *shown):
             yield _LABELS.get(kind, "password"), start, end
 
@@ -71,9 +86,15 @@ def _kind(text: str, noun: re.Match[str]) -> str:
         return ""
     if kind == "key" and _part("public_key").search(text, start, end):
         return ""
-    if kind in ("key", "code") and _part("wireless").search(text, max(0, noun.start() - BEHIND), end + 20):
-        return "word"
+    begin = max(0, noun.start() - BEHIND)
+    if kind in ("key", "code") and _has_one(_WIRELESS, text, begin, end + 20):
+        return "word" if _part("wireless").search(text, begin, end + 20) else kind
     return kind
+
+
+def _has_one(needles: Sequence[str], text: str, start: int, end: int) -> bool:
+    stretch = text[start:end].lower()
+    return any(needle in stretch for needle in needles)
 
 
 # --- statements about a noun ----------------------------------------------------------------------------------------------
@@ -131,8 +152,9 @@ def _adjacent(text: str, noun: re.Match[str], kind: str) -> Place | None:
     if kind in WORDS and _part("as").search(text, max(0, noun.start() - 20), noun.start()):
         place = _value(text, at, kind)
         return place if place and len(text[slice(*place)].split()) > 2 else None
-    if text.startswith("--", noun.start() - 2) or _part("user").search(
-        text, max(0, noun.start() - BEHIND), noun.start()
+    begin = max(0, noun.start() - BEHIND)
+    if text.startswith("--", noun.start() - 2) or (
+        _has_one(_USERS, text, begin, noun.start()) and _part("user").search(text, begin, noun.start())
     ):
         place = _value(text, at, "word") if kind in WORDS or noun[0] == "pass" else None
         return place and (place[0], place[0] + len(text[slice(*place)].split()[0]))
@@ -230,9 +252,9 @@ def _clause_end(text: str, start: int) -> int:
         if _part("steps").search(text, end, last_at):
             return last_at
     odd = False
-    for word in re.finditer(r"\S+", text[start:end]):
+    for word in _WORD.finditer(text, start, end) if _UNLIKE_WORDS.search(text, start, end) is not None else ():
         if odd and word[0].lower() in _words_of_part("little"):
-            return start + len(text[start : start + word.start()].rstrip())
+            return start + len(text[start : word.start()].rstrip())
         odd = stands_out(word[0]) or (word[0].isdigit() and len(word[0]) > 3)
     return start + len(text[start:end].rstrip())
 
@@ -244,7 +266,8 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     """Return True if a clause plainly talks about a secret without saying it."""
     if not words or not words[0].strip(_MARKS):
         return True
-    lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
+    looked_at = words if signed else words[:8]  # no rule of an unsigned clause looks further
+    lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in looked_at]
     first, rest, little = lower[0] or words[0], lower[1:], _words_of_part("little")
     if _part("placeholder").fullmatch(words[0]) or MARK_BEGINS in words[0] or "://" in words[0] or "@" in words[0][1:]:
         return True
@@ -297,7 +320,9 @@ def is_example(value: str) -> bool:
 def stands_out(word: str) -> bool:
     """Return True if a word mixes letters with digits, or has signs in the middle."""
     bare = word.strip(_MARKS)
-    if len(bare) < 5 or _part("usual_word").fullmatch(bare) or _part("placeholder").fullmatch(bare):
+    if len(bare) < 5 or (bare.isalpha() and bare[1:].islower()):
+        return False
+    if _part("usual_word").fullmatch(bare) or _part("placeholder").fullmatch(bare):
         return False
     odd, digits = _part("odd").search(bare) is not None, any(map(str.isdigit, bare))
     return (odd or any(map(str.isalpha, bare))) if digits else odd and _part("odd").search(bare.swapcase()) is not None
@@ -334,7 +359,7 @@ def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start
     if kind in ("code", "lock") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
     end = behind if kind != "opener" else end
-    for hit in re.compile(r"\S{6,200}").finditer(text, start, end):
+    for hit in _LONG_WORD.finditer(text, start, end):
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
         if (

@@ -1,39 +1,47 @@
-"""The scanner "threats/1": orders to a model, ways to send data out and hidden characters, found by patterns.
+"""The scanner "threats/2": orders to a model, ways to send data out and hidden characters, found by patterns.
 
 The scanner raises an alarm and is no protection: an attacker who knows the patterns can avoid them. The first five labels are
 rubino's. The patterns match the folded text (``ledger/guards/folding.py``), in English and ten other languages.
+
+A line that begins with a role, such as "system:", is a threat in a belief. In material, as in a chat that somebody wrote down,
+the label is a threat only before an order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from string import ascii_lowercase, digits
 
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.guards.folding import INVISIBLE, is_typographic, of_base64, views
+from ledger.guards.folding import INVISIBLE, is_typographic, views
 from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
 from ledger.guards.patterns import ScannerPattern, read
 
-NAME = "threats/1"
+NAME = "threats/2"
 SPAN = 160  # the most characters of a match that a finding covers
 
 
 class ThreatFinding(Struct, frozen=True):
     """A finding of the scanner: a label, and the characters ``start`` to ``end`` of the reading in which it was found.
 
-    ``character`` is the code point of an invisible character, such as "U+FEFF".
+    ``character`` is the code point of an invisible character, such as "U+FEFF". With ``beliefs_only`` the text is a threat as a
+    memory or state, and none as a turn, message or document.
     """
 
     label: str
     start: int = 0
     end: int = 0
     character: str = ""
+    beliefs_only: bool = False
 
 
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
-_VARIED = 16  # the least number of different characters of a blob; base64 of nearly any text has more
+_ENCODED = 4  # a run of fewer different characters is drawn
+_VARIED = 16  # a run of as many different characters is a blob, whichever they are; base64 of nearly any text has more
+_DRAWN = tuple(map(frozenset, (ascii_lowercase, digits, "ACGTUN")))
 _BLANKS = late(r"\s{9,}+")  # a longer run than the expressions allow for
 _IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
 _FLAG = late("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
@@ -46,30 +54,29 @@ _WITHIN = late(f"(?<={_LATIN})[\u200b-\u200d\u2060-\u2064\ufeff\u115f\u1160\u316
 _AT_AN_END = late("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-\u2064\ufeff\u180e]\\s*\\Z")
 _SELECTORS = late("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
-_OWN_ROLE = late(r"(?i)\A\s*(?:\*\*)?assistant(?:\*\*)?\s*:(?:\*\*)?")
-
 
 def scan(text: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
-    """Return the findings in a text, each label once, in the order of the patterns.
+    """Return the findings in a text, in the order of the patterns.
 
-    ``known`` are the words of an ASCII text, if the caller has them.
+    Each label stands once, with a finding that counts in every text before one that counts in beliefs alone. ``known`` are the
+    words of an ASCII text, if the caller has them.
     """
     raw = as_bytes(text)
     if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
         return _matches(lowered, known)
     first_of_label: dict[str, ThreatFinding] = {}
     for finding in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
-        first_of_label.setdefault(finding.label, finding)
+        _keep(first_of_label, finding)
     for view in views(text):
         for finding in _matches(view):
-            first_of_label.setdefault(finding.label, finding)
+            _keep(first_of_label, finding)
     return list(first_of_label.values())
 
 
-def text_to_judge(data: object, field: str, text: str) -> str:
-    """Return the text of an event without a leading "assistant:", which some models put before their answers."""
-    is_answer = field == "response" or (field == "content" and getattr(data, "role", "") == "assistant")
-    return _OWN_ROLE.sub("", text, count=1) if is_answer else text
+def _keep(first_of_label: dict[str, ThreatFinding], finding: ThreatFinding) -> None:
+    known = first_of_label.get(finding.label)
+    if known is None or (known.beliefs_only and not finding.beliefs_only):
+        first_of_label[finding.label] = finding
 
 
 def patterns() -> tuple[ScannerPattern, ...]:
@@ -112,7 +119,7 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
         pattern = patterns()[number]
         if pattern.label not in first_of_label and pattern.may_match(view) and (hit := pattern.compiled.search(view)):
             first_of_label[pattern.label] = ThreatFinding(
-                pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN)
+                pattern.label, hit.start(), min(hit.end(), hit.start() + SPAN), beliefs_only=pattern.beliefs_only
             )
     return list(first_of_label.values())
 
@@ -120,18 +127,23 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[ThreatFinding]:
 def _blobs(text: str) -> Iterator[ThreatFinding]:
     """Yield the first long run of base64 that is not an inlined picture."""
     for hit in _BLOB.finditer(text):
-        if len(set(hit.group())) < _VARIED and not _is_encoded(hit.group()):  # a line drawn with letters
+        if _is_drawn(hit.group()):
             continue
         if _IMAGE.search(text, max(0, hit.start() - 80), hit.start()) is None:
             yield ThreatFinding("exfiltration_base64_blob", hit.start(), hit.end())
             return
 
 
-def _is_encoded(run: str) -> bool:
-    """Return True if a run of few different characters is base64 all the same: of a repeated word, or of zero bytes."""
-    if set(run.rstrip("=")) == {"A"}:
-        return True
-    return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
+def _is_drawn(run: str) -> bool:
+    """Return True if a run is a line, a drawn-out word, a long number or a sequence of nucleotides, and no base64.
+
+    Base64 of few different bytes has few different characters too, but seldom fewer than four, and letters of both cases, or
+    capitals. A run of A alone is base64 of zero bytes.
+    """
+    signs = set(run) - set("=\r\n")
+    if len(signs) < _ENCODED:
+        return signs != {"A"}
+    return len(signs) < _VARIED and any(signs <= drawn for drawn in _DRAWN)
 
 
 def _invisible(text: str) -> Iterator[ThreatFinding]:

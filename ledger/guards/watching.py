@@ -3,7 +3,7 @@
 The writer calls ``watch`` for every command on the only path to the log, and ``watch`` reads all text fields of every event. So
 no command can bypass the scan. A secret is replaced by a mark, and the envelope of the event records the place. A memory with a
 threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused. A keyed
-value and the raw of a message are kept exactly as they were given, so a secret in them is refused.
+value is kept exactly as it was given, so a secret in it is refused.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from ledger.guards import secrets, threats
 from ledger.guards.guarding import (
     PLANS,
     Guard,
+    GuardedText,
     ScannerHit,
     TakenSecret,
     marks_of,
+    marks_of_json,
     secret_in_a_name,
-    secret_in_exact,
+    secret_in_value,
     strings,
 )
 from ledger.log.event_base import NOTHING
 from ledger.memories.rules import KINDS
-from ledger.values.rules import JSON, named_in, texts_in
+from ledger.values.rules import named_in, texts_in
 
 _HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break
 _POLICY = 'policy.set(threats="quarantine") to keep such texts out of recall instead'
-_BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 
 NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
 REPEATED = e.used_as("repeats")  # such a field repeats a text of the log, which was scanned before
@@ -49,6 +50,7 @@ BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 CODED = e.used_as("coined")
 LABELS = e.used_as("label")  # a name cannot be quarantined, so a threat in such a name is refused
 EXACT = e.used_as("exact")  # nothing in these fields is redacted
+ENCODED = e.used_as("json")  # a secret in these fields is redacted within the texts of their JSON
 
 
 def watch(guard: Guard, work: Work) -> int:
@@ -77,9 +79,13 @@ def _is_plain(guard: Guard, data: e.EventData) -> bool:
         return False
     for field in _scanned_fields(kind):
         value = getattr(data, field)
-        if value and value is not NOTHING and not (type(value) is str and guard.verdict(value).plain):
+        if value and value is not NOTHING and not (type(value) is str and _verdict(guard, kind, field, value).plain):
             return False
     return all(getattr(data, field) in KINDS for field in CODED.get(kind, ()))
+
+
+def _verdict(guard: Guard, kind: type[Any], field: str, text: str) -> GuardedText:
+    return guard.verdict_of_json(text) if field in ENCODED.get(kind, ()) else guard.verdict(text)
 
 
 def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
@@ -129,7 +135,7 @@ class _EventScan:
             self._judge_labels([text for field in LABELS[kind] for text in _texts(getattr(data, field))])
         for field in CODED.get(kind, ()):
             word = getattr(data, field)
-            if isinstance(word, str) and word not in KINDS and (secret := secrets.scan(word)):
+            if isinstance(word, str) and word not in KINDS and (secret := guard.secrets(word)):
                 raise secret_in_a_name(secret[0].kind)
         if self._changes:
             self.data = replace(data, **self._changes)
@@ -148,31 +154,26 @@ class _EventScan:
         if isinstance(value, e.Blob):
             verdict = self._work.large.get(value.blob)
             if verdict is not None:
-                self._flag(field, verdict.found)
+                self._flag(field, verdict)
                 if verdict.taken and self._redacts(verdict.taken[0].kind):
                     self._note(field, verdict.taken)
             return value
         return self._json(field, value) if isinstance(value, Raw) else value
 
     def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
-        """Refuse a secret in a text that is kept exactly: as a whole, in the texts of its JSON and under its key.
-
-        The first threat is noted.
-        """
+        """Refuse a secret in a value: as a whole, in the texts of its JSON and under its key. The first threat is noted."""
         secrets_in_it = list(taken)
-        key, type_, what = "", JSON, "the raw of a message"
-        if isinstance(self.data, e.ValuePut):
-            key, type_, what = self.data.name or "", self.data.type, "the value"
+        key, type_ = self.data.name or "", self.data.type
         for verdict in map(self._guard.verdict, texts_in(text, type_)):
-            self._flag(field, verdict.found)
+            self._flag(field, verdict)
             secrets_in_it += verdict.taken
         if self._work.policy().secrets == "off":
             return
         if secrets_in_it:
-            raise secret_in_exact(what, secrets_in_it[0].kind)
+            raise secret_in_value(secrets_in_it[0].kind)
         for name, encoded in named_in(key, text, type_):
-            if kind := secrets.kind_under(name, encoded):
-                raise secret_in_exact(what, kind, name)
+            if kind := self._guard.kind_under(name, encoded):
+                raise secret_in_value(kind, name)
 
     def _judge_labels(self, texts: Sequence[str]) -> None:
         """Refuse a threat in the labels and the key of a value, each and together, and an invisible character in them."""
@@ -186,10 +187,9 @@ class _EventScan:
                 raise threat_in_a_name(verdict.found)
 
     def _text(self, field: str, name: str, text: str) -> str:
-        if not text or (verdict := self._guard.verdict(text)).plain:
+        if not text or (verdict := _verdict(self._guard, type(self.data), field, text)).plain:
             return text
-        if verdict.found is not None:
-            self._flag(field, self._guard.verdict(threats.text_to_judge(self.data, field, verdict.text)).found)
+        self._flag(field, verdict)
         if verdict.taken and self._redacts(verdict.taken[0].kind):
             self._note(name, verdict.taken)
             return verdict.text
@@ -201,15 +201,15 @@ class _EventScan:
         """Return free JSON without secrets; the places of the marks count characters of the encoded JSON."""
         decoded = msgspec.json.decode(value)
         taken: dict[str, tuple[TakenSecret, ...]] = {}
-        clean = self._guard.cleaned(decoded, taken) if secrets.may_have(bytes(value).decode()) else decoded
+        clean = self._guard.cleaned(decoded, taken) if self._guard.may_have_secrets(bytes(value).decode()) else decoded
         if field in self._watched:
             for text in strings(clean):
-                self._flag(field, self._guard.verdict(text).found)
+                self._flag(field, self._guard.verdict(text))
         known = self._work.taken | taken
         if clean != decoded and self._redacts(next(iter(taken.values()))[0].kind):
             value, decoded = Raw(msgspec.json.encode(clean)), clean
         if known and secrets.MARK.search(bytes(value).decode()):
-            self._note(field, _marks_of_json(decoded, known))
+            self._note(field, marks_of_json(decoded, known))
         return value
 
     def _redacts(self, kind: str) -> bool:
@@ -233,9 +233,9 @@ class _EventScan:
         redacted = (e.Redacted(field, mark.kind, mark.start, mark.end, mark.length, secrets.NAME) for mark in taken)
         self.redactions.extend(redacted)
 
-    def _flag(self, field: str, threat: ScannerHit | None) -> None:
-        if threat is not None and self.found is None and field in self._watched:
-            self.found = threat
+    def _flag(self, field: str, verdict: GuardedText) -> None:
+        if self.found is None and field in self._watched:
+            self.found = verdict.found if type(self.data) in BELIEFS else verdict.in_material
 
 
 @cache
@@ -287,29 +287,3 @@ def _is_id(text: str) -> bool:
 def _is_held(work: Work, stream: str, first: int) -> bool:
     state = work.find(stream, "m") if first else None
     return state is not None and state.quarantined
-
-
-def _marks_of_json(document: object, taken: dict[str, tuple[TakenSecret, ...]]) -> list[TakenSecret]:
-    """Return the marks in free JSON with their places in the encoded text."""
-    lengths: list[int] = []
-
-    def pointed(value: object) -> Any:
-        if isinstance(value, str):
-            for mark in sorted(marks_of(value, taken), key=lambda mark: -mark.start):
-                value = value[: mark.start] + _BETWEEN + value[mark.start :]
-            marks = marks_of(value.replace(_BETWEEN, ""), taken)
-            lengths.extend(mark.length for mark in sorted(marks, key=lambda mark: mark.start))
-            return value
-        if isinstance(value, dict):
-            return {pointed(key): pointed(item) for key, item in value.items()}
-        return [pointed(item) for item in value] if isinstance(value, list) else value
-
-    encoded = msgspec.json.encode(pointed(document)).decode()
-    placed, at, moved = list[TakenSecret](), 0, 0
-    for length in lengths:
-        at = encoded.index(_BETWEEN, at)
-        mark = secrets.MARK.match(encoded, at + len(_BETWEEN))
-        assert mark is not None
-        placed.append(TakenSecret(mark[1], at - moved, at - moved + len(mark[0]), length))
-        at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
-    return placed

@@ -312,6 +312,14 @@ class History(HistoryRead, Generic[PastLedger]):
         log.check_no_batch(self._engine)
         return log.wait(self._engine, _place(position), Stopping(timeout, cancel))
 
+    def behind(self) -> int | None:
+        """Return the number of events of the shared log that this file lacks, as the log was last seen.
+
+        It is 0 for a ledger that shares no log, and None while the log was never reached.
+        """
+        sharing = self._engine.sharing
+        return sharing.behind if sharing is not None else 0
+
     def undo_all(
         self,
         *,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.core.log_reading import read_event, read_stream
-from ledger.events import CITES, MODEL_EXTRACTOR, AnyEvent, MessageAppended, ModelCalled, of
+from ledger.events import BY_MODEL, CITES, AnyEvent, MessageAppended, ModelCalled, of
 from projections.core.rows import Connection
 from projections.views import audit, control
 
@@ -63,7 +63,7 @@ class Citations:
     def _call_of(self, event: AnyEvent) -> ModelCalled | None:
         """Return the model call whose command recorded the attempt, or None if no model wrote it."""
         origin = getattr(event.data, "origin", None)
-        if origin is None or origin.extractor != MODEL_EXTRACTOR:
+        if origin is None or not origin.extractor.startswith(BY_MODEL):
             return None
         command = event.envelope.command_id
         if command not in self._calls:

@@ -154,7 +154,7 @@ def _other_policy(policy: Mapping[str, object] | None) -> dict[str, int] | None:
         raise RejectedError(
             f"a what-if can try other values of {', '.join(allowed)}, and got {got}: only recorded matches are weighed again"
         )
-    return {name: int(value) for name, value in checked(policy).items()}
+    return {name: value for name, value in checked(policy).items() if isinstance(value, int)}
 
 
 def _reinforced(connection: Connection, owner: str) -> list[str]:

@@ -30,6 +30,7 @@ from ledger.models.consolidator import (
     ConsolidationBatch,
     ConsolidationOutcome,
 )
+from ledger.models.day import check_day
 from ledger.models.port import Model, ModelRequest
 from ledger.models.reading import Parsed, answered
 from ledger.observations import rounds
@@ -119,6 +120,7 @@ def _one_call(engine: Engine, run: ConsolidationRun, news: News) -> bool:
     """Ask the model about the next sources and record its answer; return True if the run shall continue."""
     check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
+    check_day(engine, _model_of(engine))
     batch, upto, ranges = _batch(engine, run, news)
     request = models.with_settings(engine, consolidator.request(batch))
     try:
@@ -246,7 +248,7 @@ def _record_answer(
         else:
             answer = consolidator.take(work, run.scope, batch, parsed)
             answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
-            done.append(answer)
+            done[:] = [answer]
             skipped = _skipped(answer, parsed.left_over)
             work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
             outcomes = answer.taken

@@ -19,6 +19,7 @@ from ledger.domain.text import tag_list
 from ledger.events import LEDGER_STREAM
 from ledger.interactions.commands import has_to_wait
 from ledger.memories.sources import source_list
+from ledger.models.port import NO_FAILURES
 from ledger.observations import by_model, rounds
 from ledger.observations import policy as consolidation
 from ledger.observations.answers import ConsolidationReport
@@ -132,7 +133,7 @@ def consolidate_by_policy(
         consolidate_run = rounds.by_rules if consolidator == GROUPING else by_model.by_model
         consolidate_run(engine, run)
     except Exception as error:
-        if isinstance(error, ModelError) and error.kind == "Cancelled":
+        if isinstance(error, ModelError) and error.kind in NO_FAILURES:
             return {**run.counts, "sources": run.sources}
         # A model's failure is recorded already. An error that passes by itself, such as a busy file, is no failed run.
         if not isinstance(error, ModelError) and not has_to_wait(error):

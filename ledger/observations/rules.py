@@ -36,6 +36,7 @@ STATUSES = ("active", "retracted", ERASED)
 TEXT_BYTES = 16 * 1024
 WORDS = 30  # the most words of an observation that rules or a model write, as in astrocyte
 NO_EVIDENCE = "no_evidence"  # the reason of a retraction for want of a live source
+FOLLOWING = (NO_EVIDENCE, "merged")  # the reasons of retractions that nobody asked for
 EVIDENCE = 2_000  # the most sources of an observation
 
 
@@ -315,7 +316,8 @@ def admits(observation: ObservationState | None, data: EventData) -> bool:
     if observation is None:
         return isinstance(data, ObservationFormed)
     status = observation.underlying or observation.status
-    needed = {ObservationRestored: ("retracted",), EvidenceAdded: ("active", "retracted")}
-    if isinstance(data, EvidenceWithdrawn):
-        return True
-    return status in needed.get(type(data), ("active",))
+    if isinstance(data, ObservationRetracted) and data.why in FOLLOWING:
+        return status == "active"
+    # As in ``memories/rules.py``, a decision for what is already so fits too.
+    fits_both = isinstance(data, ObservationRestored | ObservationRetracted | EvidenceAdded | EvidenceWithdrawn)
+    return status == "active" or (fits_both and status == "retracted")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 from ledger.core.answer import Answer
+
+Part = Literal["log", "pages", "projections"]
 
 
 class VerifyReport(Answer, frozen=True, kw_only=True):
     """The result of a check of the whole ledger. ``ok`` is True without ``problems``, of which at most 100 are listed.
 
+    ``parts`` says of each problem what is damaged: the log itself, pages of the file, or projections, which can be rebuilt.
     ``first_wrong`` is the first position of the log that a problem names. The ``events`` up to the position ``since`` were
     skipped, because a checkpoint sealed in the log covers them; if there is a problem, none was skipped. ``against`` is the
     size of the checkpoint from elsewhere that the log was compared with. ``signed`` is True if that checkpoint has a good
@@ -19,6 +23,7 @@ class VerifyReport(Answer, frozen=True, kw_only=True):
     ok: bool
     events: int
     problems: tuple[str, ...]
+    parts: tuple[Part, ...] = ()
     first_wrong: int | None = None
     since: int = 0
     head: str | None = None
@@ -27,6 +32,10 @@ class VerifyReport(Answer, frozen=True, kw_only=True):
     projections: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    def of(self, part: Part) -> tuple[str, ...]:
+        """Return the problems of one part."""
+        return tuple(problem for problem, where in zip(self.problems, self.parts, strict=True) if where == part)
 
 
 class Checkpoint(Answer, frozen=True, kw_only=True):

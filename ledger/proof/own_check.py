@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import zip_longest
 
 from ledger.core.own import fold_apart
@@ -31,18 +32,23 @@ def compare(
             warn(f"{name}, a projection that the user added, {why}, so it was not compared")
             continue
         compared.append(name)
-        with shadow.scratch(os.path.dirname(path)) as copy:
-            try:
-                copy.execute("BEGIN")
-                fold_apart(connection, copy, definitions[name], last)
-            except SuspendedError as error:
-                problem(f"the projection {name}: {error}")
-                continue
-            for table in definitions[name].tables:
-                pairs = zip_longest(shadow.tables(connection, table, "main."), shadow.tables(copy, table))
-                if wrong := next((difference(table, *pair) for pair in pairs if pair[0] != pair[1]), None):
-                    problem(f"the projection {name}: {wrong}")
+        shadow.in_scratch(os.path.dirname(path), partial(_compare, connection, definitions[name], last, problem))
     return compared
+
+
+def _compare(
+    connection: Connection, definition: Definition, last: int, problem: Callable[[str], None], copy: Connection
+) -> None:
+    try:
+        copy.execute("BEGIN")
+        fold_apart(connection, copy, definition, last)
+    except SuspendedError as error:
+        problem(f"the projection {definition.name}: {error}")
+        return
+    for table in definition.tables:
+        pairs = zip_longest(shadow.tables(connection, table, "main."), shadow.tables(copy, table))
+        if wrong := next((difference(table, *pair) for pair in pairs if pair[0] != pair[1]), None):
+            problem(f"the projection {definition.name}: {wrong}")
 
 
 def _not_compared(entry: OwnProjectionRecord, definition: Definition | None, last: int) -> str:

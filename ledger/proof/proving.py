@@ -13,10 +13,10 @@ from ledger.domain.errors import ConflictError, DamagedError, NotFoundError, Rej
 from ledger.domain.text import one_of
 from ledger.events import LEDGER_STREAM, CheckpointSealed
 from ledger.log import mapper
-from ledger.log.alone import APPLICATION_ID
+from ledger.log.alone import APPLICATION_ID, examining
 from ledger.log.integrity import GENESIS, check_chain
 from ledger.log.paths import StrPath, checked_path
-from ledger.log.sqlite_files import examining, no_ledger, typed
+from ledger.log.sqlite_files import no_ledger, typed
 from ledger.proof import answers, checkpoints, kept, proofs
 from ledger.proof.kept import Given
 from ledger.proof.merkle import Tree
@@ -71,7 +71,9 @@ def verify_ledger(
             connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress, own=own
         )
     if displaced := engine.store.displaced():
-        return replace(report, ok=False, problems=(f"the file: {displaced}", *report.problems))
+        return replace(
+            report, ok=False, problems=(f"the file: {displaced}", *report.problems), parts=("pages", *report.parts)
+        )
     return report
 
 
@@ -239,7 +241,7 @@ def verify_file(
         text = str(typed(error))
     except UnicodeDecodeError:  # the driver raises it for an error message of SQLite that quotes damaged bytes
         text = "the schema is damaged"
-    return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {text}",))
+    return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {text}",), parts=("pages",))
 
 
 def _check_kind(connection: sqlite3.Connection, path: str) -> None:

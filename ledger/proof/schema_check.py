@@ -25,8 +25,10 @@ NOT_OURS = "is not the ledger's: drop it, or make it again under a name that beg
 _HEADER = r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?"""
 
 
-def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
+def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[tuple[bool, str]]:
     """Yield a problem for each object that is missing, was changed or does not belong into the file.
+
+    The first value is True for a problem of the log itself: one of its tables, or a trigger, which can stop its writes.
 
     Without ``with_projections``, the tables and views of the projections are not compared, but an extra trigger is still
     a problem. An object that people added under a name of their own is accepted, unless it reaches into the ledger's
@@ -37,7 +39,7 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
     for kind, name, _ in expected - present:
         if name in FOREIGN:
             continue  # the next open for writing makes it
-        yield f"the schema: {kind} {name} is missing or was changed"
+        yield _is_of_log(kind, name), f"the schema: {kind} {name} is missing or was changed"
     own = {name for kind, name, _ in expected if kind == "table"}
     present -= _optional()
     for entry in present - expected:
@@ -45,7 +47,12 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
         is_compared = with_projections or kind == "trigger" or (kind, name) in {made[:2] for made in expected}
         if is_compared and not _is_of_a_rebuild(entry, own):
             is_foreign = kind in ("view", "table") and (kind, name) not in {made[:2] for made in expected}
-            yield f"the schema: {kind} {name[:60]} {NOT_OURS if is_foreign else 'is not as a ledger has it'}"
+            what = NOT_OURS if is_foreign else "is not as a ledger has it"
+            yield _is_of_log(kind, name), f"the schema: {kind} {name[:60]} {what}"
+
+
+def _is_of_log(kind: str, name: str) -> bool:
+    return kind == "trigger" or name in ("events", "blobs")
 
 
 def is_misshapen(connection: sqlite3.Connection) -> bool:
@@ -66,7 +73,7 @@ def has_changed(connection: sqlite3.Connection) -> bool:
     return any(kind != "view" and name not in FOREIGN for kind, name, _ in gone)
 
 
-def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
+def _reaching(connection: sqlite3.Connection) -> Iterator[tuple[bool, str]]:
     """Yield a problem for each table or trigger that people added and that reaches into the ledger's tables.
 
     Such a foreign key or trigger can stop a write of the ledger.
@@ -74,7 +81,8 @@ def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
     sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('table', 'trigger') AND sql IS NOT NULL"
     for kind, name, table, made in connection.execute(sql).fetchall():
         if is_own(str(name)) and is_own(str(table)) and (reached := reaches_out(str(made))):
-            yield f"the schema: {kind} {name[:60]} reaches into the ledger's {reached[:60]}, which may stop its writes: drop it"
+            text = f"the schema: {kind} {name[:60]} reaches into the ledger's {reached[:60]}, which may stop its writes: drop it"
+            yield _is_of_log(kind, name), text
 
 
 def _listed(connection: sqlite3.Connection) -> Iterable[tuple[object, ...]]:

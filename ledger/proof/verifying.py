@@ -64,7 +64,7 @@ def verify(
     started = time.monotonic()
     check = _Verification(connection, path, kept, folded, progress)
     check.own = own or {}
-    with check.at("the file"):
+    with check.at("the file", "pages"):
         check.file()
     with check.at("the schema"):
         check.schema()
@@ -75,7 +75,7 @@ def verify(
         check.keys()
     with check.at("the texts outside the log"):
         check.blobs()
-    with check.at("the projections"):
+    with check.at("the projections", "projections"):
         check.projections()
     with check.at("the log"):
         check.skipped()
@@ -86,7 +86,6 @@ _NAMED_FORMAT = (
     "SELECT coalesce(max(CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.data.format') END), 1)"
     f" FROM main.events WHERE stream = '{LEDGER_STREAM}' AND type IN ('LedgerCreated', 'LedgerUpgraded')"
 )
-_OF_TABLES = re.compile(r"the schema: (?:table|index of) (?!events\b|blobs\b)")
 
 
 class _Marks:
@@ -118,7 +117,8 @@ class _Verification:
         self._connection, self._path, self._kept = connection, path, kept
         self._folded, self._progress = folded, progress
         self.own: Mapping[str, Definition] = {}  # the projections that the user added and gave the classes of
-        self._problems: list[str] = []
+        self._problems: dict[str, answers.Part] = {}
+        self._part: answers.Part = "log"  # that is being checked
         self._more = self._tables = 0
         self._first_wrong: int | None = None
         self._warnings: list[str] = []
@@ -128,8 +128,9 @@ class _Verification:
         self._erasures = ErasedContents()
 
     @contextmanager
-    def at(self, what: str) -> Iterator[None]:
-        """Record a failure to read as a problem of this part, so that the next part is checked all the same."""
+    def at(self, what: str, part: answers.Part | None = None) -> Iterator[None]:
+        """Record a failure to read as a problem, so that what comes next is checked all the same."""
+        before, self._part = self._part, part or self._part
         try:
             yield
         except RejectedError:
@@ -138,31 +139,41 @@ class _Verification:
             self.problem(f"{what}: {typed(error)}")
         except _UNREADABLE as error:
             context = str(error) if isinstance(error, LedgerError) else f"it cannot be read: {type(error).__name__}"
-            self.problem(context if _PLACE.match(context) else f"{what}: {context}")
+            if _PLACE.match(context):
+                self.problem(context, "log")
+            else:
+                self.problem(f"{what}: {context}")
+        finally:
+            self._part = before
 
-    def problem(self, text: str) -> None:
+    def problem(self, text: str, part: answers.Part | None = None) -> None:
+        """Record a problem of the part that is being checked, or of another."""
         if text in self._problems:
             return
+        part = part or self._part
         if place := _PLACE.match(text):
             position = int(place[1])
             self._first_wrong = position if self._first_wrong is None else min(position, self._first_wrong)
-        if _OF_TABLES.match(text):
+        if part == "projections":
             self._tables += 1
             if self._tables > MOST_OF_TABLES:
                 return
         if len(self._problems) < MOST:
-            self._problems.append(text)
+            self._problems[text] = part
         else:
             self._more += 1
 
     def report(self, seconds: float) -> answers.VerifyReport:
-        more = (f"and {self._more:,} more problems",) if self._more else ()
+        problems = dict(self._problems)
         if (tables := self._tables - MOST_OF_TABLES) > 0:
-            more = (f"the projections: and {tables:,} more problems", *more)
+            problems[f"the projections: and {tables:,} more problems"] = "projections"
+        if self._more:
+            problems[f"and {self._more:,} more problems"] = "log"
         return answers.VerifyReport(
             ok=not self._problems,
             events=self._last,
-            problems=(*self._problems, *more),
+            problems=tuple(problems),
+            parts=tuple(problems.values()),
             first_wrong=self._first_wrong,
             since=self._since,
             head=self._head.hex() if self._last else None,
@@ -182,21 +193,22 @@ class _Verification:
         (application_id,) = self._connection.execute("PRAGMA main.application_id").fetchone()
         if application_id != APPLICATION_ID:
             self.problem(
-                f"the file: its application id is {application_id:#x}, but that of a ledger is {APPLICATION_ID:#x}"
+                f"the file: its application id is {application_id:#x}, but that of a ledger is {APPLICATION_ID:#x}",
+                "log",
             )
         (version,) = self._connection.execute("PRAGMA main.user_version").fetchone()
         if version < 1:
-            self.problem(f"the file: its format is {version}, but the first format was 1")
+            self.problem(f"the file: its format is {version}, but the first format was 1", "log")
         elif version > (named := self._connection.execute(_NAMED_FORMAT).fetchone()[0]):
-            self.problem(f"the file: its format is {version}, but the log names no format above {named}")
+            self.problem(f"the file: its format is {version}, but the log names no format above {named}", "log")
         elif version > FORMAT:
             self._warnings.append(
                 f"the file has format {version}, but this product knows only the formats up to {FORMAT}"
             )
 
     def schema(self) -> None:
-        for difference_found in differences(self._connection, with_projections=self._versions_fit()):
-            self.problem(difference_found)
+        for of_log, text in differences(self._connection, with_projections=self._versions_fit()):
+            self.problem(text, "log" if of_log else "projections")
 
     def _versions_fit(self) -> bool:
         """Return True if the projections have this product's versions, or if the versions cannot be read."""
@@ -405,7 +417,8 @@ class _Verification:
         walked, report = self._last - self._since, self._progress
         progress = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
         log, versions = FoldReading(lambda: self._connection), self._versions()
-        with shadow.scratch(os.path.dirname(self._path)) as copy:
+
+        def compare_with(copy: sqlite3.Connection) -> None:
             fold = shadow.fold_into(copy, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
             for projection in fold.all:
@@ -423,6 +436,8 @@ class _Verification:
                 else:
                     self._compared.append(projection.name)
                     self._compare(projection, copy)
+
+        shadow.in_scratch(os.path.dirname(self._path), compare_with)
 
     def _of_another_version(self, projection: BuiltinProjection, version: int | None) -> None:
         """Report that a projection has another version; only warn if an older or newer product explains the version."""

@@ -225,7 +225,8 @@ def admits_merge(merge: MergeState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if merge is None:
         return isinstance(data, MergeProposed | MemoriesMerged)
-    return merge.status == PROPOSED or isinstance(data, MergeProposed)
+    is_rejected_already = isinstance(data, MergeRejected) and merge.status == REJECTED
+    return merge.status == PROPOSED or is_rejected_already or isinstance(data, MergeProposed)
 
 
 def admits_conflict(conflict: ConflictState | None, data: EventData) -> bool:

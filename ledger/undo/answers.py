@@ -70,12 +70,13 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     """The records and effects of an origin that became void, or with ``trust`` are in effect again.
 
     ``memories`` and ``observations`` are the memories and observations that changed, also by the loss of a source.
-    ``unsupported`` are the observations without any source left, ``gone`` the subjects that no longer exist. ``receipts`` are
-    the places where one of these memories, or a text of the origin, was shown to a model: the ids of the interactions that
-    used it, and the receipts of the recalls and windows that delivered it. ``cascaded`` are the commands that a ``trust`` made
-    void, because they were built on events that the origin had undone; ``dependents`` gives the reasons. ``beliefs`` are the
-    memories as they are and as they would be; only a dry run lists them. ``absorbed`` is False also if the call had nothing to
-    change; ``events`` is 0 then.
+    ``unsupported`` are the observations without any source left, ``gone`` the subjects that no longer exist. ``receipts``
+    are the places where one of these memories, or a text of the origin, was shown to a model: the ids of the interactions
+    that used it, and the receipts of the recalls and windows that delivered it. ``cascaded`` are the commands that a
+    ``trust`` made void, because they were built on events that the origin had undone; ``dependents`` gives the reasons.
+    After a distrust, ``dependents`` are the commands of others that became void because they do not fit what is left of
+    their subjects. ``beliefs`` are the memories as they are and as they would be; only a dry run lists them. ``absorbed`` is
+    False also if the call had nothing to change; ``events`` is 0 then.
     """
 
     kind: str

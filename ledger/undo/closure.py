@@ -20,7 +20,8 @@ An event falls for one of three reasons:
    subject that the event cites, joins or copies from no longer exists. A memory that cites several sources keeps its
    ground as long as one of them exists.
 3. The event does not fit its subject any more. Each subject is folded from its first event, without the events that
-   fall. An event that the rules do not admit there falls, such as the restoring of a memory that is not retracted.
+   fall. An event that the rules do not admit there falls, such as the superseding of a memory that is retracted. An event
+   that decides what is so already fits, and changes nothing: the decision holds if an equal earlier one falls later.
 
 Two sets describe the log after the act. ``fallen`` holds the events that the act makes void. ``restored`` holds events
 that are void today and count again: if a distrusted origin had undone a command, that undo falls with the origin, and

@@ -92,7 +92,8 @@ def distrust(
 
     Memories that rest on nothing else cease to exist. The effect of the origin on memories of others ends: a memory that
     the origin superseded or retracted is active again, and a correction or another kind or project is reverted. The
-    statements of others stay, and their decisions are not made again. ``trust`` reverses a distrust.
+    statements of others stay, and their decisions are not made again; the report lists the decisions of others that fit no
+    more. ``trust`` reverses a distrust.
 
     Args:
         engine: The engine of the ledger.
@@ -234,7 +235,7 @@ def _distrust_report(engine: Engine, done: ActOutcome, user: str, *, trusted: bo
         events=len(plan.positions) or plan.events,
         beliefs=reach.beliefs,
         position=outcome.position,
-        dependents=plan.cascaded.dependents,
+        dependents=plan.dependents or plan.cascaded.dependents,
         cascaded=plan.cascaded.commands,
         trusted=trusted,
         dry_run=done.dry_run,
@@ -347,6 +348,7 @@ def _act_plan(
         tuple(sorted(plan.fallen)),
         streams=tuple(sorted(plan.streams)),
         ended_acts=tuple((undo, CommandUndone.__name__, positions) for undo, positions in undos),
+        dependents=plan.decisions_of_others(),
         reach=reach,
     )
 

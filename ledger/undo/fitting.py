@@ -21,6 +21,7 @@ from ledger.events import (
     ProjectAliasAdded,
     ProjectJoined,
     ProjectRegistered,
+    ProjectRenamed,
     SessionAliasAdded,
     ids_in,
 )
@@ -214,7 +215,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         if isinstance(data, DocumentAdded):
             _check_path(reader, event, data)
         name = data.alias if isinstance(data, SessionAliasAdded | ProjectAliasAdded) else None
-        name = data.name if isinstance(data, ProjectRegistered) else name
+        name = data.name if isinstance(data, ProjectRegistered | ProjectRenamed) else name
         kind = "session" if isinstance(data, SessionAliasAdded) else "project"
         owner = projects.find(reader.connection, event.envelope.user or "", kind[0], name) if name else None
         if owner is not None and owner[0] not in (losing_names if kind == "session" else {event.stream}):

@@ -31,7 +31,7 @@ from ledger.events import (
     type_names,
 )
 from ledger.history.citations import ATTEMPTS, Citations
-from ledger.observations.rules import NO_EVIDENCE, supports
+from ledger.observations.rules import FOLLOWING, supports
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
@@ -332,7 +332,7 @@ def is_consequence(event: AnyEvent) -> bool:
     if isinstance(event.data, MemoryReinforced):
         return event.data.matcher is not None
     if isinstance(event.data, ObservationRetracted):
-        return event.data.why in (NO_EVIDENCE, "merged")
+        return event.data.why in FOLLOWING
     return isinstance(event.data, RelationAdded) and event.envelope.command in ("merges.apply", "merges.combine")
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger.events import PUT_BACK, WAYS_BACK, AnyEvent, CommandUndone, of, type_names
+from ledger.undo import answers
 from ledger.undo.closure import Closure
+from ledger.undo.in_effect import is_consequence
 from projections.views import control
 
 _NEVER_DISTRUSTED = type_names(of(effect=("lasting", "inert")))  # an undo leaves other events: ``undo_plan``
@@ -31,6 +33,20 @@ class OriginPlan(Closure):
             for stream in self.streams
             if self._after.events_in_effect(stream) != self.reader.events_in_effect(stream)
         }
+
+    def decisions_of_others(self) -> tuple[answers.Dependent, ...]:
+        """Return the commands of others that fall because they do not fit any more what stays of their subjects.
+
+        What rests on the origin, or was caused by it, is not among them.
+        """
+        unfit = (pair for position, pair in sorted(self.unfit.items()) if position not in self.named_events)
+        return tuple(
+            answers.dependent(event, self.why(event))
+            for event, state in unfit
+            if (state is not None or event.stream not in self.gone)
+            and not is_consequence(event)
+            and not self.reader.is_void(event.position)
+        )
 
     def _may_fall(self, event: AnyEvent) -> bool:
         return not isinstance(event.data, WAYS_BACK) and event.type not in _NEVER_DISTRUSTED

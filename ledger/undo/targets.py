@@ -60,12 +60,14 @@ def commands_named(
     connection: Connection,
     user: str,
     target: str | int | CommandGroup,
+    *,
+    redo: bool = False,
 ) -> list[audit.AuditRow]:
-    """Return the entries of the commands named by a target or a group.
+    """Return the entries of the commands named by a target or a group, for an undo or for a ``redo``.
 
     Raises:
         NotFoundError: There is no such command of this user.
-        RejectedError: Such a command cannot be undone.
+        RejectedError: Such a command cannot be undone, so there is nothing to redo either.
     """
     entries = (
         _entries_of_group(connection, user, target)
@@ -92,6 +94,8 @@ def commands_named(
     undoable = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]
     if lasting := [entry for entry in undoable if entry.type in LASTING]:
         message = f"{lasting[0].type} cannot be undone: {_alternative(connection, lasting[0])}"
+        if redo:
+            message = f"there is nothing to redo: {lasting[0].type} at position {lasting[0].position} is never undone"
         raise RejectedError(message, rule="transition")
     return entries
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -141,21 +141,10 @@ def undo(
         elif plan.positions:
             _emit_undone(work, plan.commands, plan.positions, reason)
 
-    # An idempotency key is kept with a digest of these arguments, so their form is the form of older versions. There, undo
-    # and undo_all took the same parameters: the target is None for a group, the session and the verb for a target.
+    verb, named = "undo", cast("object", target)
     if isinstance(target, CommandGroup):
-        verb = "history.undo_all"
-        arguments: tuple[object, ...] = (
-            None,
-            reason,
-            cascade,
-            target.session,
-            target.command,
-            *sorted(target.columns.items()),
-        )
-    else:
-        verb, arguments = "undo", (target, reason, cascade, None, None)
-    return _report(run_act(engine, verb, asker, make_plan, emit, arguments, dry_run))
+        verb, named = "history.undo_all", (target.session, target.command, sorted(target.columns.items()))
+    return _report(run_act(engine, verb, asker, make_plan, emit, (named, reason, cascade), dry_run))
 
 
 def _plan_of_undo(connection: Connection, head: int, undone: Sequence[int], *, cascade: bool, dry_run: bool) -> ActPlan:
@@ -199,7 +188,7 @@ def redo(
     reason = check_reason("reason", reason)
 
     def make_plan(connection: Connection, head: int) -> ActPlan:
-        entries = commands_named(connection, asker.user, target_of(target))
+        entries = commands_named(connection, asker.user, target_of(target), redo=True)
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
             reader = Reader(connection)

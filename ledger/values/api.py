@@ -46,7 +46,7 @@ class ValuesRead(Area):
         prefix: Iterable[str] = (),
         *,
         where: Mapping[str, Json] | None = None,
-        query: str | None = None,
+        question: str | None = None,
         statuses: Iterable[ValueStatus] = ("active",),
         limit: int = LIMIT,
         after: str | None = None,
@@ -58,20 +58,22 @@ class ValuesRead(Area):
             where: Only objects with these fields: {"city": "Porto", "score": {"$gte": 5}}. The operators are $eq, $ne, $gt,
                 $gte, $lt and $lte; a field within an object is named by an object, {"at": {"lat": 1}}, and never by a
                 dot; a missing field is None.
-            query: A question by which the values are searched, best first, at most 500; None for all values.
+            question: A question by which the values are searched, best first, at most 500; None for all values.
             statuses: The statuses to list, of "active", "expired" and "removed"; an empty list for all three.
 
         Raises:
-            RejectedError: A limit, cursor, filter or status is invalid, or a query is asked for other than active values.
+            RejectedError: A limit, cursor, filter or status is invalid, or a question is asked for other than active values.
         """
         labels, wanted = checked_namespace(prefix, "prefix"), checked_filter(where)
         chosen = plural("statuses", statuses, get_args(ValueStatus)) or get_args(ValueStatus)
         filters: dict[str, object] = {"user": self._scope.user, "prefix": labels, "where": wanted, "statuses": chosen}
-        if query is not None:
+        if question is not None:
             if chosen != ("active",):
-                raise RejectedError("a query finds active values; leave out statuses, or the query")
-            matches = self._matching(check_text("query", query, max_bytes=2**20, blank_allowed=True), labels, wanted)
-            return page("values", filters | {"query": query}, limit, after, of_all(matches, _id), _id)
+                raise RejectedError("a question finds active values; leave out statuses, or the question")
+            matches = self._matching(
+                check_text("question", question, max_bytes=2**20, blank_allowed=True), labels, wanted
+            )
+            return page("values", filters | {"question": question}, limit, after, of_all(matches, _id), _id)
 
         def fetch(count: int, start: str | None) -> list[Value]:
             with self._engine.snapshot() as snapshot:
@@ -116,11 +118,11 @@ class ValuesRead(Area):
         filters: dict[str, object] = {"user": self._scope.user, "prefix": labels, "max_depth": max_depth}
         return page("namespaces", filters, limit, after, fetch, place_of)
 
-    def _matching(self, query: str, prefix: tuple[str, ...], where: Mapping[str, Json]) -> Sequence[Value]:
-        """Return the values at a namespace and below it that match the query and pass the filter, best match first."""
+    def _matching(self, question: str, prefix: tuple[str, ...], where: Mapping[str, Json]) -> Sequence[Value]:
+        """Return the values at a namespace and below it that match the question and pass the filter, best match first."""
         from ledger.recall import recalling
 
-        matches = recalling.values_about(self._engine, self._scope.user, query, prefix)
+        matches = recalling.values_about(self._engine, self._scope.user, question, prefix)
         with self._engine.snapshot() as snapshot:
             return queries.matching(snapshot, matches, where)
 

@@ -425,11 +425,5 @@ def admits(value: ValueState | None, data: EventData) -> bool:
     """Return True if an event recorded earlier is still possible in this state, after earlier events became void."""
     if value is None:
         return isinstance(data, ValuePut) and data.name != ""
-    status = value.underlying or value.status
-    match data:
-        case ValueMoved() | ValueRemoved():
-            return status == ACTIVE
-        case ValueRestored():
-            return status == REMOVED or value.expires_at is not None
-        case _:
-            return True
+    # A removal and a restoring also fit where they are for what is already so.
+    return not isinstance(data, ValueMoved) or (value.underlying or value.status) == ACTIVE

@@ -24,14 +24,24 @@ ALL = (
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tools/dev.py", description=__doc__)
-    parser.add_argument("task", choices=("demo", "test", "check", "bench", "crash", "doors"), help="the task to run")
+    parser.add_argument(
+        "task", choices=("demo", "test", "check", "bench", "crash", "doors", "release"), help="the task to run"
+    )
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="the arguments of the task")
     options = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036 - an older python3 can run this file
         print(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}", file=sys.stderr)
         return 2
-    task = {"demo": demo, "test": test, "check": check, "bench": bench, "crash": crash, "doors": doors}[options.task]
-    return task(options.rest)
+    tasks = {
+        "demo": demo,
+        "test": test,
+        "check": check,
+        "bench": bench,
+        "crash": crash,
+        "doors": doors,
+        "release": release,
+    }
+    return tasks[options.task](options.rest)
 
 
 def demo(rest: list[str]) -> int:
@@ -88,6 +98,7 @@ def check(rest: list[str]) -> int:
         "types that a user sees": ("tools/check_types.py",),
     }
     codes = {name: run(python, *task) for name, task in tasks.items()}
+    codes["workflows, zizmor"] = run(python.with_name("zizmor"), "--offline", ".github")
     for name, code in codes.items():
         print(f"{'ok    ' if code == 0 else 'FAILED'}  {name}")
     return max(codes.values())
@@ -102,6 +113,11 @@ def bench(rest: list[str]) -> int:
     names = {word.partition("=")[0] for word in rest}
     program = next((f"benchmark_{mode}.py" for mode in ("against", "peers") if f"--{mode}" in names), "benchmark.py")
     return run(set_up(""), f"tools/bench/{program}", *rest)
+
+
+def release(rest: list[str]) -> int:
+    """Print what stands between this commit and a release, with ``--check``; it publishes nothing."""
+    return run(set_up("release"), "tools/release.py", *rest)
 
 
 def set_up(extra: str, version: str | None = None) -> Path:
@@ -157,10 +173,13 @@ def candidates(version: str) -> Iterator[str]:
             yield from map(str, folder.parent.glob(f"versions/{version}*/bin/python{version}"))
 
 
-def run(python: Path, *arguments: str) -> int:
-    """Run Python with compiled modules written even if the environment forbids it: the tests start hundreds of processes."""
+def run(program: Path, *arguments: str) -> int:
+    """Run a Python, or a program beside it, with compiled modules written even if the environment forbids it.
+
+    The tests start hundreds of processes.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run([str(python), *arguments], cwd=ROOT, env=environment).returncode
+    return subprocess.run([str(program), *arguments], cwd=ROOT, env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -56,6 +56,8 @@ if str(ROOT) not in sys.path:
 from tools import inside  # noqa: E402
 from tools.bench import (  # noqa: E402
     benchmark_async,
+    benchmark_embedders,
+    benchmark_locks,
     benchmark_own,
     benchmark_questions,
     benchmark_recall,
@@ -104,6 +106,7 @@ ROWS = (
     "questions",
     "start",
     "async",
+    "locks",
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 CRAWLER, CRAWLED = "crawler", 0.01  # a source, and its share of the memories
@@ -251,9 +254,9 @@ def held() -> Iterator[list[float]]:
     """Yield a list that collects the seconds of each outermost write transaction, from before its BEGIN to after its COMMIT."""
     enter, leave, begun, seconds = Writing.enter, Writing.leave, list[float](), list[float]()
 
-    def entered(writing: Writing, durable: bool) -> Any:
+    def entered(writing: Writing, *arguments: bool) -> Any:
         begun.append(now())
-        return enter(writing, durable)
+        return enter(writing, *arguments)
 
     def left(writing: Writing, error: BaseException | None) -> None:
         try:
@@ -712,7 +715,7 @@ def run(options: Options) -> list[Figure]:
     if "at" in options.rows:
         figures += measure_at(options)
     if "vectors" in options.rows:
-        figures += measure_vectors(options)
+        figures += [*measure_vectors(options), *benchmark_embedders.measure()]
     if "sessions" in options.rows:
         figures += benchmark_sessions.measure(options)
     if "own" in options.rows:
@@ -723,7 +726,20 @@ def run(options: Options) -> list[Figure]:
         figures += benchmark_start.measure(options)
     if "async" in options.rows:
         figures += benchmark_async.measure(options)
-    if set(options.rows) - {"import", "undo", "at", "vectors", "sessions", "own", "questions", "start", "async"}:
+    if "locks" in options.rows:
+        figures += benchmark_locks.measure(options, held)
+    if set(options.rows) - {
+        "import",
+        "undo",
+        "at",
+        "vectors",
+        "sessions",
+        "own",
+        "questions",
+        "start",
+        "async",
+        "locks",
+    }:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -6,8 +6,9 @@
 The others are installed, in the versions below, into an environment that is thrown away. The systems take turns in one run.
 Each runs in a process of its own on a file of its own and is asked through its own public calls; only the calls are timed. All
 get the same texts in the same order, and every write is durable before it returns (WAL, ``synchronous=FULL``, the default of
-SQLite). Facts of few distinct words are asked for too, where each question has a word of every fact: cold, when each question is
-new to the process, and warm, when it is asked again. ``found`` is the share of questions whose fact is among the five answers.
+SQLite). Two more kinds of facts are asked for, cold, when each question is new to the process, and warm, when it is asked again:
+facts of few distinct words, where each question has a word of every fact, and facts of many distinct words, few of them frequent
+and most of them rare, as in what people write. ``found`` is the share of questions whose fact is among the five answers.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ FEW_THINGS = listed(
     " key font"
 )
 PLACES = listed("Lisbon Porto Oslo Kyoto Turin Ghent Malmo Graz Basel Leeds Nantes Vigo Split Brno Cork")
-ASKED, FEW_GROUP = 50, 5  # questions about facts of few distinct words, each asked cold, and warm after its group
-FEW_REACH = {1_000: 1.0, 10_000: 1 / 0.7}  # the goal of these
+ASKED, KIND_GROUP = 50, 5  # questions about a kind of facts, each asked cold, and warm after its group
+DISTINCT, FACT_WORDS, QUESTION_WORDS = 5_000, 12, 6  # words of all facts of many distinct words, of one, of a question
+ONSETS = listed("b br c ch d dr f fl g gr h j k l m n p pl r s st t tr v w")
+RHYMES = listed("ab ack ald amp and ard ask ell ent erb est ick ild imp irt obb ock old omp orn uck unt urb")
 
 # --- the systems: in their own processes, with nothing but themselves and the standard library -----------------------------
 
@@ -159,6 +162,26 @@ def facts_of_few_words(count: int) -> list[tuple[str, str]]:
     return questions
 
 
+def facts_of_many_words(count: int) -> list[tuple[str, str]]:
+    """Return (fact, question about it) of 5,000 distinct words, the word of rank r with the weight 1 / (r + 10).
+
+    A question has six of the twelve words of its fact in their order, and its frequent words are in many other facts.
+    """
+    draw, questions = random.Random(7), []
+    words = draw.sample([f"{a}{b}{c}{d}" for a in ONSETS for b in RHYMES for c in ONSETS for d in RHYMES], DISTINCT)
+    weights = [1 / (rank + 10) for rank in range(DISTINCT)]
+    for _ in range(count):
+        said = draw.choices(words, weights, k=FACT_WORDS)
+        asked = [said[at] for at in sorted(draw.sample(range(FACT_WORDS), QUESTION_WORDS))]
+        questions.append((f"{' '.join(said).capitalize()}.", f"What is {' '.join(asked)}?"))
+    return questions
+
+
+FEW, MANY = "few distinct words", "many distinct words"
+KINDS = {FEW: facts_of_few_words, MANY: facts_of_many_words}
+KIND_REACH = {(FEW, 10_000): 1 / 0.7}  # the goals of these; else as fast as engram
+
+
 # --- the run -----------------------------------------------------------------------------------------------------------
 
 
@@ -222,30 +245,36 @@ def measure(size: int, systems: dict[str, Path], directory: Path) -> list[Figure
     return figures
 
 
-def measure_few(size: int, systems: dict[str, Path], directory: Path) -> list[Figure]:
-    """Return the figures of recall beside engram on facts of few distinct words: each question's first asking, and its second."""
-    known = facts_of_few_words(size)
-    asked = [question for _, question in random.Random(4).sample(known, ASKED)]
+def measure_kind(kind: str, size: int, systems: dict[str, Path], directory: Path) -> list[Figure]:
+    """Return the figures of recall beside engram on facts of a kind: each question's first asking, and its second."""
+    known = KINDS[kind](size)
+    sample = random.Random(4).sample(known, ASKED)
     peers = {
-        name: Peer(name, systems[name], directory / f"{name} few {size}.db")
+        name: Peer(name, systems[name], directory / f"{name} {kind} {size}.db")
         for name in ("ours", "engram")
         if name in systems
     }
     spent: dict[tuple[str, str], list[float]] = {(when, name): [] for when in ("cold", "warm") for name in peers}
+    found = dict.fromkeys(peers, 0)
     for peer in peers.values():
         peer.do("write", [fact for fact, _ in known])
         peer.do("ask", ["What is known of the weather?"])  # loads what a process loads at its first question
-    for start in range(0, ASKED, FEW_GROUP):
+    for start in range(0, ASKED, KIND_GROUP):
+        group = sample[start : start + KIND_GROUP]
         for when in ("cold", "warm"):
-            for name in peers if start // FEW_GROUP % 2 else reversed(peers):  # A B B A
-                spent[when, name] += peers[name].do("ask", asked[start : start + FEW_GROUP])[1]
+            for name in peers if start // KIND_GROUP % 2 else reversed(peers):  # A B B A
+                _, processor, answers = peers[name].do("ask", [question for _, question in group])
+                spent[when, name] += processor
+                if when == "cold":
+                    found[name] += sum(fact in answer for (fact, _), answer in zip(group, answers, strict=True))
     for peer in peers.values():
         peer.end()
     if "engram" not in peers:
         return []
-    row = "the five best of facts of few distinct words, processor time"
+    row, least = f"the five best of facts of {kind}, processor time", KIND_REACH.get((kind, size), 1.0)
+    shown = f"engram (found {found['ours'] / ASKED:.0%} · {found['engram'] / ASKED:.0%})"
     return [
-        compared(f"{row}, {when} · engram", size, spent[when, "ours"], spent[when, "engram"], FEW_REACH[size])
+        compared(f"{row}, {when} · {shown}", size, spent[when, "ours"], spent[when, "engram"], least)
         for when in ("cold", "warm")
     ]
 
@@ -280,7 +309,8 @@ def main() -> int:
         for size in QUICK_SIZES if options.quick else SIZES:
             say(f"{size:,} facts")
             figures += measure(size, systems, directory)
-            figures += measure_few(size, systems, directory)
+            for kind in KINDS:
+                figures += measure_kind(kind, size, systems, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     print(table(figures, markdown=options.markdown), "", sep="\n")

@@ -125,6 +125,8 @@ class Faults:
         last = FOREVER if until == "until healed" else at + half  # after half a write, the next one fails
         self.shim.arm(READS if operation == "read" else FAIL, at, last, error=getattr(errno, error), half=half)
         _play(player, script, raised)
+        if (error, until) == ("ENOSPC", "until healed"):
+            _play(player, ("verify",), raised)  # what is readable is sound, whether there is room or not
         self.shim.rest()
         self.refusals += len(player.refusals)
         self.unnoticed += not player.refusals

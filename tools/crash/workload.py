@@ -279,6 +279,11 @@ class Player:
         inside.store(self._open_ledger()).checkpoint()
         return ()
 
+    def _verify(self) -> Sequence[Done]:
+        report = self._open_ledger().proof.verify()
+        assert report.ok, report.problems[:2]
+        return ()
+
     def _reopen(self) -> Sequence[Done]:
         self.close()
         return self._open()

@@ -1,13 +1,14 @@
 """An evaluation of recall on transcripts with questions: the share of answers that it finds. It uses the public library only.
 
-    python tools/evaluate/evaluate.py DATA… [--vectors wordllama] [--ranking score/3] [--merged] [--json]
+    python tools/evaluate/evaluate.py DATA… [--vectors wordllama] [--ranking score/3] [--dates FORMAT] [--merged] [--json]
     python tools/evaluate/evaluate.py DATA… --memories [--by-score] [--min-match 0]
     python tools/evaluate/evaluate.py DATA… --observations [--budget 1000 4000 …] [--merged] [--json]
 
 DATA is a JSON list of conversations (plain or .gz), each with ``turns`` (dia_id, speaker, session, date_time, text) and
 ``qa`` (question, category, evidence: a list of dia_ids). Each conversation is imported into a ledger of its own, as
 ``memory-ledger import`` does it (two turns an interaction), and every question is a ``recall`` among turns. ``factory`` is
-the same as a store for other scorers: ``ingest(turns)``, ``search(question, k)``, ``close()``.
+the same as a store for other scorers: ``ingest(turns)``, ``search(question, k)``, ``close()``. ``--dates`` is the format of
+a ``date_time`` that cannot be read without guessing, as ``import --dates`` takes it: '%d.%m.%Y, %H:%M:%S' for REALTALK.
 
 With ``--memories`` each turn is a memory instead, which is harder than the statements that memories are; ``--by-score``
 undoes the rule that puts the newer of two similar statements before the older.
@@ -54,13 +55,14 @@ class Store:
         memories: bool = False,
         by_score: bool = False,
         min_match: float | None = None,
+        dates: str | None = None,
     ) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="evaluate-")
         self._ranking: Any = ranking
         more: dict[str, Any] = {} if vectors is None else {"embedder": vectors}
         self._ledger = Ledger.open(Path(self._home.name) / "memory.db", **more)
         self._vectors, self._memories, self._by_score = vectors is not None, memories, by_score
-        self._floor = min_match
+        self._floor, self._dates = min_match, dates
         self._remembered: dict[str, str] = {}
         self._turns: dict[tuple[str, str], str] = {}
 
@@ -78,7 +80,7 @@ class Store:
     def _import(self, turns: Sequence[dict[str, str]]) -> None:
         path = Path(self._home.name) / "transcript.json"
         path.write_text(json.dumps([{"sample_id": "transcript", "turns": turns}]), encoding="utf-8")
-        self._ledger.interactions.import_file(path)
+        self._ledger.interactions.import_file(path, dates=self._dates)
         path.unlink()
         for session in {turn["session"] for turn in turns}:
             for interaction in self._ledger.interactions.list(session=f"transcript/{session}").all():
@@ -207,7 +209,7 @@ def evaluate(
 
 
 def compare(
-    conversations: Iterable[dict[str, Any]], budgets: Sequence[int | None], note: Any = None
+    conversations: Iterable[dict[str, Any]], budgets: Sequence[int | None], note: Any = None, dates: str | None = None
 ) -> tuple[Counter[int], dict[int | None, list[dict[str, float]]]]:
     """Return the proof counts of the observations, and the scores of every question by budget.
 
@@ -217,7 +219,7 @@ def compare(
     proofs: Counter[int] = Counter()
     rows: dict[int | None, list[dict[str, float]]] = {budget: [] for budget in budgets}
     for conversation in conversations:
-        store = Store()
+        store = Store(dates=dates)
         try:
             store.ingest(conversation["turns"])
             proofs += store.consolidate()
@@ -262,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--by-score", action="store_true", help="order memories by score alone, without the newer first"
     )
     parser.add_argument("--min-match", type=float, help="the least match, as recall takes it")
+    parser.add_argument("--dates", metavar="FORMAT", help="the format of the dates, as import --dates takes it")
     parser.add_argument("--merged", action="store_true", help="every conversation of a file in one ledger")
     parser.add_argument("--observations", action="store_true", help="recall with observations beside recall without")
     parser.add_argument(
@@ -277,7 +280,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note = (lambda name: print(f"  {name}", file=sys.stderr)) if sys.stderr.isatty() else None
         rows, took = evaluate(
             conversations,
-            partial(Store, options.vectors, options.ranking, options.memories, options.by_score, options.min_match),
+            partial(
+                Store,
+                options.vectors,
+                options.ranking,
+                options.memories,
+                options.by_score,
+                options.min_match,
+                options.dates,
+            ),
             note,
         )
         everything = [row for category in rows.values() for row in category]
@@ -301,7 +312,7 @@ def _compared(options: argparse.Namespace) -> int:
     for path in options.data:
         conversations = merged(load(path)) if options.merged else load(path)
         note = (lambda name: print(f"  {name}", file=sys.stderr)) if sys.stderr.isatty() else None
-        proofs, rows = compare(conversations, (*options.budget, None), note)
+        proofs, rows = compare(conversations, (*options.budget, None), note, options.dates)
         if not rows[None]:
             print(f"{path}: no question with evidence", file=sys.stderr)
             return 1

@@ -4,7 +4,9 @@
 
 The corpus lies in tests/corpus. Half of it was held out while the patterns were written; the report shows the halves apart.
 Further files (JSON lines, or JSON, gzipped or not) count as benign: every text in them is scanned, and the flagged texts are
-listed. Of the sentences about secrets the half "seen" may be looked at; of the half "unseen" only the totals are printed.
+listed. Of the sentences about secrets, and of the lines that begin with a role, the half "seen" may be looked at; of the half
+"unseen" only the totals are printed. "material" counts the attacks and notes that are held as a turn, message or document,
+where a role alone is no threat.
 Each look at these totals makes the unseen half less of a proof: while you write rules, use ``--sentences --half seen``.
 """
 
@@ -38,10 +40,22 @@ def corpus(name: str) -> list[dict[str, Any]]:
 # --- threats ---------------------------------------------------------------------------------------------------------
 
 
-def scores(attacks: Iterable[dict[str, Any]], benign: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def is_held(text: str) -> bool:
+    """Return True if a text is a threat as a turn, message or document."""
+    return any(not finding.beliefs_only for finding in threats.scan(text))
+
+
+def is_threat(text: str) -> bool:
+    """Return True if a text is a threat as a memory."""
+    return bool(threats.scan(text))
+
+
+def scores(
+    attacks: Iterable[dict[str, Any]], benign: Iterable[dict[str, Any]], judge: Callable[[str], bool] = is_threat
+) -> dict[str, Any]:
     """Return counts, and precision, recall and F1 from 0 to 1."""
-    hits = [bool(threats.scan(row["text"])) for row in attacks]
-    alarms = [bool(threats.scan(row["text"])) for row in benign]
+    hits = [judge(row["text"]) for row in attacks]
+    alarms = [judge(row["text"]) for row in benign]
     return _scores(sum(hits), len(hits), sum(alarms), len(alarms))
 
 
@@ -67,6 +81,13 @@ def by(field: str, rows: Iterable[dict[str, Any]]) -> dict[str, tuple[int, int]]
         count[0] += bool(threats.scan(row["text"]))
         count[1] += 1
     return {name: (count[0], count[1]) for name, count in sorted(counts.items())}
+
+
+def role_line_scores(half: str) -> dict[str, Any]:
+    """Return the scores of one half of the lines that begin with a role: orders, and chats that were written down."""
+    rows = [row for row in corpus("role_lines") if row["half"] == half]
+    attacks, chat = ([row for row in rows if row["kind"] == kind] for kind in ("attack", "chat"))
+    return scores(attacks, chat, is_held)
 
 
 # --- secrets ---------------------------------------------------------------------------------------------------------
@@ -258,12 +279,15 @@ def conversation_turns(path: str) -> list[str]:
 def measure() -> dict[str, Any]:
     attacks, benign = corpus("attacks"), corpus("benign")
     halves = {
-        name: scores(*([row for row in rows if row["held_out"] == held] for rows in (attacks, benign)))
+        name: scores(
+            [row for row in attacks if row["held_out"] == held], [row for row in benign if row["held_out"] == held]
+        )
         for name, held in (("dev", False), ("held_out", True))
     }
     scored, kinds = secret_scores(benign)
     return {
-        "threats": {"all": scores(attacks, benign), **halves},
+        "threats": {"all": scores(attacks, benign), **halves, "material": scores(attacks, benign, is_held)},
+        "role_lines": {half: role_line_scores(half) for half in HALVES},
         "techniques": by("technique", attacks),
         "languages": by("language", attacks),
         "secrets": scored,
@@ -273,10 +297,11 @@ def measure() -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], misses: bool) -> None:
-    for name, figures in {**report["threats"], "secrets": report["secrets"]}.items():
+    lines = {f"role lines, {half}": figures for half, figures in report["role_lines"].items()}
+    for name, figures in {**report["threats"], **lines, "secrets": report["secrets"]}.items():
         numbers = f"precision {figures['precision']:.3f}, recall {figures['recall']:.3f}, F1 {figures['f1']:.3f}"
         counted = f"{figures['found']} of {figures['attacks']}, {figures['false_alarms']} false alarms in {figures['benign']:,}"
-        print(f"{name:9} {numbers} ({counted})")
+        print(f"{name:18} {numbers} ({counted})")
     _print_sentences(report["sentences"])
     for table in ("techniques", "languages", "kinds"):
         print(f"\n{table}")
@@ -292,6 +317,9 @@ def _print_misses() -> None:
         for row in corpus(name):
             if not row["held_out"] and bool(threats.scan(row["text"])) != is_attack:
                 print("missed" if is_attack else "alarm", row["id"], ascii(row["text"])[:160])
+    for row in corpus("role_lines"):
+        if row["half"] == "seen" and is_held(row["text"]) != (row["kind"] == "attack"):
+            print("missed" if row["kind"] == "attack" else "alarm", row["id"], ascii(row["text"])[:160])
     _print_missed_sentences(SENTENCES)
 
 

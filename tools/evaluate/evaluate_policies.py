@@ -9,7 +9,7 @@ DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of i
 candidates are promoted, and the memories are consolidated. Then the turns themselves are consolidated, and in another ledger
 every sentence of them as a memory of its own. ``--scaling`` makes memories up: first a set of which a fifth are near another
 memory, then a set that shares nearly all of its words, where no filter helps. ``--matchers`` takes each sentence that a
-person said for a memory and each other turn for a response, and counts the matches and denials of stems/5. ``--read`` shows
+person said for a memory and each other turn for a response, and counts the matches and denials of stems/6. ``--read`` shows
 so many of both, to be judged by a reader. ``--conflicts`` remembers each sentence of each speaker, in a project of the
 speaker's own, and counts the conflicts by the rule that finds them.
 """
@@ -110,7 +110,7 @@ def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> 
 
 
 def matched(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield ("restated" or "denied", memory, response) for each pair that stems/5 decides."""
+    """Yield ("restated" or "denied", memory, response) for each pair that stems/6 decides."""
     turns = conversation["turns"]
     from_people = [turn for turn in turns if turn["speaker"] != "assistant"]
     memories = [(turn["dia_id"], sentence) for turn in from_people for sentence in sentences(turn["text"])]
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--scaling", action="store_true", help="measure how the time grows with the memories")
-    parser.add_argument("--matchers", action="store_true", help="count what stems/5 finds")
+    parser.add_argument("--matchers", action="store_true", help="count what stems/6 finds")
     parser.add_argument("--conflicts", action="store_true", help="find conflicts among all sentences")
     parser.add_argument("--read", type=int, default=0, help="how many pairs of each sort to show")
     parser.add_argument("--sizes", default="1000,10000,100000")

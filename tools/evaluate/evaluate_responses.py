@@ -1,6 +1,7 @@
 """An evaluation of the matcher: wrong confirmations and missed restatements of memories by responses, by class.
 
     python tools/evaluate/evaluate_responses.py [tests/corpus/response_pairs.jsonl] [--half seen] [--list]
+    python tools/evaluate/evaluate_responses.py tests/corpus/affirmations.jsonl
 
 Each line has a memory, a response of an assistant, its class, and a careful reader's verdict: the response confirms the memory
 or it does not. ``wrong`` counts the pairs that the matcher confirms against the reader, ``missed`` the pairs that only the

@@ -3,7 +3,8 @@
     python tools/evaluate/evaluate_sentences.py [tests/corpus/self_descriptions.jsonl] [--half seen] [--list]
 
 Each line is a message with the facts that a careful reader would keep. Half of the messages are traps, and most traps have no
-fact. A statement is right, and a fact is found, if the statement has at least three fifths of the fact's content words.
+fact. A statement is right, and a fact is found, if the statement has at least three fifths of the fact's content words. A
+statement from a message without a fact is junk. ``tests/corpus/typed_sentences.jsonl`` has messages as people type.
 ``--list`` shows the wrong statements and the missed facts: use it with ``--half seen`` only, because the unseen half is for
 totals.
 """
@@ -48,11 +49,15 @@ def main() -> int:
 
 
 def measure(half: str, rows: list[dict[str, Any]], *, shown: bool) -> None:
-    right, wrong, missed, facts = Counter[str](), Counter[str](), 0, 0
+    right, wrong, missed, facts, junk = Counter[str](), Counter[str](), 0, 0, 0
+    telling, taught = 0, 0
     for row in rows:
         line = turns.ConversationLine(position=0, text_at=0, role="user", text=row["text"], time="")
-        says = [fact["says"] for fact in row["facts"]]
+        says = [fact if isinstance(fact, str) else fact["says"] for fact in row["facts"]]
         statements = by_rules([line]).kept
+        junk += len(statements) if not says else 0
+        telling += bool(says)
+        taught += any(covers(statement.content, fact) for statement in statements for fact in says)
         for statement in statements:
             good = any(covers(statement.content, fact) for fact in says)
             (right if good else wrong)[statement.rule] += 1
@@ -65,7 +70,9 @@ def measure(half: str, rows: list[dict[str, Any]], *, shown: bool) -> None:
     kept = right.total() + wrong.total()
     print(
         f"{half}: {len(rows)} messages, {kept} statements, precision {right.total() / max(1, kept):.3f},"
-        f" {facts - missed} of {facts} facts found ({(facts - missed) / max(1, facts):.2f})"
+        f" {facts - missed} of {facts} facts found ({(facts - missed) / max(1, facts):.2f}),"
+        f" {junk} statements from the {len(rows) - telling} messages without a fact, something right from {taught} of the"
+        f" {telling} others"
     )
     for rule in sorted(right | wrong):
         print(f"  {rule:<28} right {right[rule]:>3}  wrong {wrong[rule]:>3}")

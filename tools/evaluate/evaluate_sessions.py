@@ -1,6 +1,6 @@
 """An evaluation of compaction: every piece of evidence in a long conversation must still be found and reached.
 
-    python tools/evaluate/evaluate_sessions.py DATA… [--budgets 32000,8000] [--json]
+    python tools/evaluate/evaluate_sessions.py DATA… [--budgets 32000,8000] [--dates FORMAT] [--json]
 
 DATA is as for ``evaluate.py``. Each conversation is one session, which is compacted without a model until its window fits
 into each of the budgets. Then ``grep`` must find each evidence turn of a question by its longest sentence, as a quoted text.
@@ -55,7 +55,7 @@ class Came(Struct, frozen=True):
         return self.tokens_after <= self.budget and self.found == self.reached == self.evidence
 
 
-def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def messages(conversation: dict[str, Any], date_format: str | None = None) -> Iterable[dict[str, Any]]:
     """Yield the turns as messages; of two people the one who does not begin takes the assistant's place."""
     turns = conversation["turns"]
     first = turns[0]["speaker"]
@@ -63,15 +63,15 @@ def messages(conversation: dict[str, Any]) -> Iterable[dict[str, Any]]:
         speaker = turn["speaker"]
         role = "assistant" if speaker.lower() in ASSISTANTS or speaker != first else "user"
         message = {"role": role, "content": turn["text"]}
-        at = dates.read(turn.get("date_time"), None)
+        at = dates.read(turn.get("date_time"), date_format)
         yield message | ({"created_at": at} if at is not None else {})
 
 
-def evaluate(conversation: dict[str, Any], budgets: Sequence[int]) -> list[Came]:
+def evaluate(conversation: dict[str, Any], budgets: Sequence[int], date_format: str | None = None) -> list[Came]:
     came = []
     with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
         session = ledger.session(conversation["sample_id"])
-        session.reconcile(messages(conversation))
+        session.reconcile(messages(conversation, date_format))
         stored = sorted(session.messages(limit=1_000).all(), key=lambda message: message.position)
         positions = dict(zip((turn["dia_id"] for turn in conversation["turns"]), stored, strict=True))
         evidence = sorted({id for question in conversation["qa"] for id in question["evidence"] if id in positions})
@@ -136,10 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", nargs="+")
     parser.add_argument("--budgets", default="32000,8000")
+    parser.add_argument("--dates", metavar="FORMAT", help="the format of the dates, as import --dates takes it")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     budgets = sorted(map(int, options.budgets.split(",")), reverse=True)
-    came = [result for path in options.data for talk in load(path) for result in evaluate(talk, budgets)]
+    came = [result for path in options.data for talk in load(path) for result in evaluate(talk, budgets, options.dates)]
     if options.json:
         print(json.dumps(msgspec.to_builtins(came), indent=1))
     else:

@@ -1,4 +1,4 @@
-"""An evaluation of recall's order of an older and a newer statement, with recall's defaults and the public library only.
+"""An evaluation of updates and look-ups: recall's order of statements that say nearly the same, with the public library only.
 
     python tools/evaluate/evaluate_updates.py [pairs.jsonl] [--vectors wordllama] [--half seen] [--list] [--json]
 
@@ -11,6 +11,15 @@ was chosen on the half "seen", without a look at the other half.
     by score  the same if the page were ordered by scores alone
     alone     updates with only the older statement on the page
     moved     pairs that are both true, with the newer statement moved before the older
+
+Without files, look-ups in facts of one form (``forms.py``) are printed beside the updates: a rule that moves the newer of two
+statements must not move "Hana's locker is 15." before "Gus's locker is 14.", which is asked for. Each half is one ledger of 14
+forms. Some facts were updated: the newest statement of the fact is the right one.
+
+    first        look-ups with the right statement first on the page
+    among five   look-ups with the right statement among the first five
+    updated      the look-ups whose fact was updated, and those of them with the newest statement first
+    words alone  the same by the telling words of the question: "locker Gus"
 """
 
 from __future__ import annotations
@@ -21,12 +30,18 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledger import Ledger
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
 
-PAIRS = Path(__file__).resolve().parents[2] / "tests" / "corpus" / "update_pairs.jsonl"
+from ledger import Ledger  # noqa: E402
+from tools.evaluate.forms import FORMS, Form, told_and_asked  # noqa: E402
+
+PAIRS = ROOT / "tests" / "corpus" / "update_pairs.jsonl"
 UPDATE, HALVES = "update", ("seen", "unseen")
 
 
@@ -66,8 +81,9 @@ def pairs_of(path: Path) -> list[Pair]:
     return [Pair(row["kind"], row["old"], row["new"], row["question"], row.get("half", "")) for row in rows]
 
 
-def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
-    """Yield the outcome of each pair in a ledger that holds all pairs."""
+@contextmanager
+def holding(texts: Sequence[str], vectors: str | None) -> Iterator[tuple[Ledger, dict[str, str]]]:
+    """Give a ledger that holds some statements, in their order, and the id of each statement."""
     options: dict[str, Any] = {"embedder": vectors} if vectors else {}
     with (
         tempfile.TemporaryDirectory(prefix="evaluate-") as home,
@@ -75,10 +91,31 @@ def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
     ):
         ledger.policy.set(secrets="off")  # some pairs are about changed passwords, which the guard would refuse
         with ledger.batch():
-            texts = [*(pair.old for pair in pairs), *(pair.new for pair in pairs)]
             ids = {text: ledger.remember(text).id for text in texts}
         if vectors:
             ledger.vectors.update()
+        yield ledger, ids
+
+
+def looked_up(forms: Sequence[Form], vectors: str | None) -> Counter[str]:
+    """Return the figures of the look-ups in a ledger that holds the facts of all forms."""
+    told, lookups = told_and_asked(forms)
+    figures = Counter[str]()
+    with holding(told, vectors) as (ledger, ids):
+        for lookup in lookups:
+            found = [item.id for item in ledger.recall(lookup.question).items[:5]]
+            right = ids[lookup.statement]
+            is_first = found[:1] == [right]
+            figures.update({"look-ups": 1, "first": is_first, "among five": right in found})
+            figures.update({"updated": lookup.is_updated, "updated first": lookup.is_updated and is_first})
+            found = [item.id for item in ledger.recall(lookup.telling_words).items[:5]]
+            figures.update({"words alone first": found[:1] == [right], "words alone among five": right in found})
+    return figures
+
+
+def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
+    """Yield the outcome of each pair in a ledger that holds all pairs."""
+    with holding([*(pair.old for pair in pairs), *(pair.new for pair in pairs)], vectors) as (ledger, ids):
         for pair in pairs:
             items = ledger.recall(pair.question).items
             scores = sorted(items, key=lambda item: (-item.score / item.signals.get("newer", 1.0), item.rank))
@@ -90,7 +127,7 @@ def outcomes(pairs: Sequence[Pair], vectors: str | None) -> Iterator[Outcome]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("data", nargs="*", type=Path, default=[PAIRS])
+    parser.add_argument("data", nargs="*", type=Path, help="files of pairs; none: the pairs of the tests, and look-ups")
     parser.add_argument("--vectors", metavar="MODEL", help="an embedder: wordllama, onnx:DIR")
     parser.add_argument("--half", choices=HALVES, help="only this half of the pairs")
     parser.add_argument("--list", action="store_true", help="list the pairs of the half in --half whose order is wrong")
@@ -98,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.list and not options.half:
         parser.error("--list needs --half, because it shows the texts of one half only")
-    pairs = [pair for path in options.data for pair in pairs_of(path)]
-    figures: dict[str, Counter[str]] = {}
+    pairs = [pair for path in options.data or [PAIRS] for pair in pairs_of(path)]
+    figures, lookups = dict[str, Counter[str]](), dict[str, Counter[str]]()
     for half in dict.fromkeys(pair.half for pair in pairs):
         if options.half in (None, half):
             figures[half] = Counter()
@@ -108,8 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if options.list and is_wrong(outcome):
                     pair = outcome.pair
                     print(f"{pair.kind} {outcome.old} {outcome.new}: {pair.old} → {pair.new} ({pair.question})")
+            if not options.data:
+                lookups[half] = looked_up([form for form in FORMS if form.half == half], options.vectors)
     if options.json:
-        print(json.dumps(figures, indent=2))
+        print(json.dumps(figures | {f"{half}, look-ups": counted for half, counted in lookups.items()}, indent=2))
         return 0
     for half, counted in figures.items():
         updates, both = counted["updates"] or 1, counted["both true"] or 1
@@ -117,6 +156,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{half or 'pairs'}: of {counted['updates']} updates the newer first in {counted['first']}"
             f" ({counted['first'] / updates:.0%}), by score {counted['by score']}, the older alone {counted['alone']};"
             f" of {counted['both true']} both true {counted['moved']} moved ({counted['moved'] / both:.0%})"
+        )
+    for half, counted in lookups.items():
+        print(
+            f"{half}: of {counted['look-ups']} look-ups in facts of one form the right one first in {counted['first']},"
+            f" among five {counted['among five']}; of {counted['updated']} updated {counted['updated first']} first;"
+            f" by words alone {counted['words alone first']}, among five {counted['words alone among five']}"
         )
     return 0
 

@@ -1,6 +1,13 @@
 """An evaluation of session windows: the share of the history that an agent is shown, turn after turn.
 
     python tools/evaluate/evaluate_windows.py DATA… [--budgets 4000,8000,32000] [--turns 400] [--json]
+    python tools/evaluate/evaluate_windows.py --survival FILE… [--part 0.3] [--ablate] [--lost]
+
+With ``--survival`` a FILE is like tests/corpus/compacted_conversations.jsonl: conversations with planted items, each with the
+texts that must all stand in the rendered window for the item to have survived. Of each conversation a third (or a fifth) is
+appended, then ``compact(budget, until_under=True)`` follows, and so on; the budget is 30 % of the tokens so far. It is printed
+after one, three and five rounds, by the kinds of items: without a model, and with a perfect summarizer, which writes the items'
+texts and nothing else. ``--ablate`` leaves out each sign of a weighty sentence, ``--lost`` prints the items that were lost.
 
 DATA is as for ``evaluate.py``. Each conversation is one session, and after each of its first 400 turns come ``compact(budget)``
 and ``window(budget)``, with summaries of the first words of each text. A window represents the messages in it and the
@@ -27,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from ledger import Ledger, Session
 from ledger.answers import Window
 from ledger.domain.tokens import estimate
+from ledger.english import weighing
 from ledger.types import SummaryRequest
 from tools.evaluate.evaluate import load
 from tools.evaluate.evaluate_sessions import messages
@@ -180,6 +188,109 @@ def words(count: int, seed: int) -> str:
     return " ".join(vocabulary[(seed + at) % len(vocabulary)] for at in range(count))
 
 
+# --- what survives ---------------------------------------------------------------------------------------------------
+
+ROUNDS = (1, 3, 5)
+KINDS = ("rule", "limit", "fact", "goal", "preference", "decision")
+
+
+class Item(Struct):
+    """A planted item: its kind, the index of its message, and the texts that must survive."""
+
+    kind: str
+    message: int
+    needs: list[str]
+
+    def stands_in(self, text: str) -> bool:
+        return all(need.casefold() in text for need in self.needs)
+
+
+class Planted(Struct):
+    """A conversation with planted items."""
+
+    name: str
+    language: str
+    messages: list[dict[str, str]]
+    items: list[Item]
+
+
+def told(session: Session, messages: Sequence[Mapping[str, str]], start: int, end: int) -> None:
+    """Append messages; a tool's message answers a call of the message before it."""
+    for at in range(start, end):
+        role, content = messages[at]["role"], messages[at]["content"]
+        calls, later = list[dict[str, Any]](), at + 1
+        while role != "tool" and later < len(messages) and messages[later]["role"] == "tool":
+            calls.append({"id": f"c{later}", "type": "function", "function": {"name": "run", "arguments": "{}"}})
+            later += 1
+        if role == "tool":
+            session.append("tool", content, tool_call_id=f"c{at}")
+        elif role == "user":
+            session.append("user", content)
+            if calls:
+                session.append("assistant", "", tool_calls=calls)
+        else:
+            session.append(role, content, tool_calls=calls)  # type: ignore[arg-type]
+
+
+def survivors(talk: Planted, rounds: int, part: float, *, perfect: bool) -> tuple[list[Item], float]:
+    """Return the items that survive so many rounds, and the part of the budget that the last window uses."""
+
+    def summarize(request: SummaryRequest) -> str:
+        """Return what was planted in the texts, as much as the target holds."""
+        texts = "\n".join(request.texts).casefold()
+        kept = [", ".join(item.needs) for item in talk.items if item.stands_in(texts)]
+        while kept and estimate("\n".join(kept)) > request.target_tokens:
+            kept.pop()
+        return "\n".join(kept) or "Nothing."
+
+    with (
+        tempfile.TemporaryDirectory(prefix="windows-") as home,
+        Ledger.open(Path(home) / "memory.db", summarizer=summarize if perfect else None) as ledger,
+    ):
+        session, done = ledger.session(talk.name), 0
+        for number in range(1, rounds + 1):
+            end = len(talk.messages) * number // rounds
+            told(session, talk.messages, done, end)
+            done, budget = end, max(1, int(part * session.info().tokens))
+            session.compact(budget, until_under=True)
+        window = session.window(budget)
+    text = "\n".join(str(message.get("content")) for message in window.render().messages).casefold()
+    return [item for item in talk.items if item.stands_in(text)], window.used / budget
+
+
+def survival(talks: Sequence[Planted], part: float, show: Callable[[str], object], *, lost: bool = False) -> None:
+    show(f"{'summaries':12} {'rounds':>6} {'all':>5}  {'  '.join(f'{kind:>10}' for kind in KINDS)}   used")
+    for perfect in (False, True):
+        for rounds in ROUNDS:
+            found = [survivors(talk, rounds, part, perfect=perfect) for talk in talks]
+            kept = [item.kind for items, _ in found for item in items]
+            planted = [item.kind for talk in talks for item in talk.items]
+            kinds = "  ".join(f"{kept.count(kind):>4} of {planted.count(kind):>3}" for kind in KINDS)
+            used = min(used for _, used in found)
+            show(
+                f"{'perfect' if perfect else 'no model':12} {rounds:>6} {len(kept) / len(planted):5.0%}  {kinds}  {used:5.0%}"
+            )
+            for talk, (items, _) in zip(talks, found, strict=True) if lost and not perfect and rounds == 1 else ():
+                for item in talk.items:
+                    if item not in items:
+                        show(f"  {talk.name} {item.kind} {item.needs}: {talk.messages[item.message]['content']}")
+
+
+def ablation(talks: Sequence[Planted], part: float, show: Callable[[str], object]) -> None:
+    """Print what survives one round without each sign, in points against all signs."""
+    weights, planted = weighing.WEIGHTS, sum(len(talk.items) for talk in talks)
+
+    def kept(without: str) -> float:
+        weighing.WEIGHTS = {sign: 0.0 if sign == without else weight for sign, weight in weights.items()}
+        weighing._weight.cache_clear()
+        return 100 * sum(len(survivors(talk, 1, part, perfect=False)[0]) for talk in talks) / planted
+
+    whole = kept("")
+    show(f"all signs {whole:.1f} %")
+    for sign in weights:
+        show(f"without {sign:11} {kept(sign) - whole:+.1f}")
+
+
 def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] = print) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", nargs="*")
@@ -187,7 +298,19 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] =
     parser.add_argument("--turns", type=int, default=400)
     parser.add_argument("--calls", type=int, default=CALLS)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--survival", action="store_true")
+    parser.add_argument("--part", type=float, default=0.3)
+    parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--lost", action="store_true")
     options = parser.parse_args(arguments)
+    if options.survival:
+        lines = [line for path in options.data for line in Path(path).read_bytes().splitlines() if line.strip()]
+        planted = [msgspec.json.decode(line, type=Planted) for line in lines]
+        if options.ablate:
+            ablation(planted, options.part, show)
+        else:
+            survival(planted, options.part, show, lost=options.lost)
+        return 0
     budgets = list(map(int, options.budgets.split(",")))
     talks = {
         turns["sample_id"]: list(conversation(turns, options.turns)) for path in options.data for turns in load(path)

@@ -10,6 +10,7 @@ belong to its value. A line that begins with ``#`` is a comment. A block is a pa
 ``begins``      beginnings of words, of which the first five letters count: a word of the text must begin with one of them …
 ``signs``       … or one of these texts is in the text. A pattern with neither ``begins`` nor ``signs`` has no such condition
 ``has``         one of these texts is in the text too; several ``has`` must all hold. ``␣`` is a blank
+``counts``      ``beliefs``: a match in a turn, message or document is no finding. Of a label such patterns stand last
 ``expression``  a regular expression; its lines are joined without anything between them, so none begins or ends with a blank
 ``part``        the name of a part: ``{name}`` in an expression stands for it, or for a value of that name in the same block
 
@@ -66,7 +67,12 @@ def _read(name: str, flags: int, fold: Callable[[str], str]) -> ScannerPatterns:
                 texts[key].append(tuple(fold(word).replace("␣", " ") for word in value.split()))
         heads = sorted({f"{beginning}{end}"[:HEAD] for beginning in chain(*texts["begins"]) for end in ("", "s")})
         signs = tuple(chain(*texts["signs"]))
-        patterns.append(ScannerPattern(values["label"], expression, flags, tuple(heads), signs, tuple(texts["has"])))
+        only = values.get("counts") == "beliefs"
+        patterns.append(
+            ScannerPattern(
+                values["label"], expression, flags, tuple(heads), signs, tuple(texts["has"]), beliefs_only=only
+            )
+        )
     return ScannerPatterns(tuple(patterns), {name: part for name, part in parts.items() if name not in named})
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ class Method(NamedTuple):
         return isinstance(self.value, property)
 
 
+@cache
 def own_types() -> dict[str, type]:
     """Return the classes that the facades of the features define, by name."""
     types: dict[str, type] = {}
@@ -113,7 +115,8 @@ def _returned(value: property) -> str:
     return str(getattr(value.fget, "__annotations__", {}).get("return")).partition("[")[0]
 
 
-def known_calls() -> set[str]:
+@cache
+def known_calls() -> frozenset[str]:
     """Return every way in which a text may name a public method, such as ``trust``, ``history.trust`` and ``Ledger.open``."""
     calls: set[str] = set()
     for prefix, area in surface().items():
@@ -122,7 +125,8 @@ def known_calls() -> set[str]:
             calls |= {".".join(words[start:]) for start in range(len(words))}
             if prefix in ("ledger", "session"):
                 calls |= {f"{prefix.title()}.{method.name}"}
-    return calls | {f"{name}{call}" for name in ("", "ledger.", "AsyncLedger.") for call in vars(OpenedLedger)}
+    calls |= {f"{name}{call}" for name in ("", "ledger.", "AsyncLedger.") for call in vars(OpenedLedger)}
+    return frozenset(calls)
 
 
 # --- the pages -------------------------------------------------------------------------------------------------------
@@ -193,8 +197,8 @@ PAGES = {
     ),
     "api-operations": (
         "Operations",
-        "policy, jobs, vectors, proofs, maintenance and projections of your own",
-        ("policy", "jobs", "vectors", "proof", "maintenance", "projections"),
+        "learning, policy, jobs, vectors, proofs, maintenance and projections of your own",
+        ("learning", "policy", "jobs", "vectors", "proof", "maintenance", "projections"),
     ),
 }
 

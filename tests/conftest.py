@@ -16,7 +16,7 @@ from pathlib import Path
 import probe
 import pytest
 from hypothesis import settings
-from places import QUICK, ROOT
+from places import QUICK, ROOT, TESTS
 from servers import mortal_server as mortal_server
 from servers import no_idle_connections as no_idle_connections
 from servers import server as server
@@ -28,6 +28,7 @@ from ledger import Ledger
 from ledger.core.log_reading import FoldReading
 from ledger.doors import pytest_plugin
 from ledger.doors.pytest_plugin import Clock as Clock
+from ledger.doors.pytest_plugin import fixed as fixed
 from ledger.log.sqlite_files import SCHEMA
 from projections.core.digests import digest
 from projections.core.projector import Projector, create_tables
@@ -44,6 +45,10 @@ if not LONG:
 if QUICK and "TMPDIR" not in os.environ and shutil.disk_usage(QUICK).free > 4 << 30:
     os.environ["TMPDIR"] = QUICK  # no test asks a disk to keep what is written; tools/crash does
     tempfile.tempdir = None  # pytest asked for the place of temporary files before, and the answer is kept
+
+# No test speaks TLS, and a client of HTTP would read all certificates of the system, which takes longer than most tests.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(TESTS)  # a folder without any
 
 if str(ROOT) not in sys.path:  # where the product is installed without its tools
     sys.path.insert(0, str(ROOT))

@@ -10,7 +10,7 @@ from ledger import events as e
 from ledger.documents.rules import DocumentState
 from ledger.interactions.rules import Denial, InteractionState
 from ledger.memories.rules import Edge, MemoryState
-from ledger.projects.rules import JoinedProject, ProjectState, TrustedEntry
+from ledger.projects.rules import JoinedProject, ProjectRoot, ProjectState, TrustedEntry
 from ledger.sessions.rules.session import SessionState
 from ledger.values.rules import ValueState
 
@@ -54,7 +54,7 @@ EVENTS: dict[str, e.EventData] = {
             ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32
         ),
         e.LedgerUpgraded(format=2, least_reader=1, least_writer=2),
-        e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}, "as tried in May"),
+        e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True, "off": (PROJECT,)}, "as tried in May"),
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
         e.CommandRedone(undone=COMMAND, ranges=((7, 9),), reason="right after all"),
@@ -112,6 +112,7 @@ EVENTS: dict[str, e.EventData] = {
             attempts=4,
             milliseconds=60_000,
             status=503,
+            input_tokens=900,
         ),
         e.ConsolidationCompleted(
             consolidator="grouping/1",
@@ -176,6 +177,8 @@ EVENTS: dict[str, e.EventData] = {
         e.ProjectRestored(reason="it goes on"),
         e.ProjectDescribed(description="the overseas project"),
         e.ProjectAliasAdded(alias="overseas"),
+        e.ProjectRenamed(name="Outre-mer"),
+        e.ProjectLinked(path="/srv/overseas", machine="laptop"),
         e.ProjectStateSet(category="status", name="phase", value="two", source="the board"),
         e.ProjectStateInvalidated(category="status", name="phase", reason="over"),
         e.SessionOpened(name="monday"),
@@ -475,6 +478,7 @@ def interaction(**changed: Any) -> InteractionState:
         "response_at": 7,
         "reinforcement": "pending",
         "extraction": "pending",
+        "extractor": "",
         "reinforcement_attempts": 0,
         "extraction_attempts": 0,
         "denials": (Denial(OTHER_MEMORY, 8),),
@@ -499,6 +503,7 @@ def project(**changed: Any) -> ProjectState:
         "aliases": ("overseas",),
         "state": (ENTRY,),
         "joined": (JoinedProject("p_fedcba9876543210", 9),),
+        "roots": (ProjectRoot("laptop", "/srv/overseas", 8),),
         "recorded_at": NOW,
         "version": 3,
         "position": 9,

@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import probe
 
-HIDDEN = ("superseded", "retracted")
+HIDDEN = ("superseded", "retracted", "invalid")
 STATUSES = {  # what an event needs its memory to be
-    "MemoryPromoted": ("candidate",),
+    "MemoryPromoted": ("candidate", "active"),
+    "MemoryRejected": ("candidate", "invalid"),
     "MemoryReinforced": ("active",),
     "MemorySuperseded": ("active",),
-    "MemoryRetracted": ("candidate", "active"),
-    "MemoryRestored": HIDDEN,
+    "MemoryRetracted": ("candidate", "active", "retracted"),
+    "MemoryRestored": ("candidate", "active", *HIDDEN),
     "MemoryRevised": ("candidate", "active"),
     "RelationAdded": ("candidate", "active"),
 }
+HIDING = {"MemorySuperseded": "superseded", "MemoryRetracted": "retracted", "MemoryRejected": "invalid"}
 CAPTURES = ("MemoryCaptured", "DuplicateAbsorbed")
 BEGINNINGS = (*CAPTURES, "InteractionCaptured", "MemoriesMerged")
 Out = frozenset[int]
@@ -131,10 +133,11 @@ def fits(row: Row, before: list[Row]) -> bool:
             status = status or each.data["status"]
         elif each.type == "MemoryPromoted":
             status = "active"
-        elif each.type in ("MemorySuperseded", "MemoryRetracted"):
-            status, earlier = "superseded" if each.type == "MemorySuperseded" else "retracted", status
+        elif each.type in HIDING:
+            earlier = earlier if status in HIDDEN else status
+            status = HIDING[each.type]
         elif each.type == "MemoryRestored":
-            status = earlier
+            status, earlier = earlier or status, ""
     return row.type in CAPTURES or (status != "" and status in STATUSES.get(row.type, (status,)))
 
 
@@ -142,6 +145,7 @@ def fits(row: Row, before: list[Row]) -> bool:
 
 VERBS = (
     *("remember", "remember", "cite", "cite", "capture", "propose", "promote", "retract", "restore", "restore"),
+    *("propose", "reject", "reject"),
     *("reinforce", "supersede", "relate", "relate", "revise", "merge", "merge"),
 )
 ACTORS = ("ann", "bob", "eve")
@@ -169,6 +173,7 @@ class Hand:
             "propose": lambda: ledger.propose(text, kind="fact"),
             "promote": lambda: ledger.promote(memory),
             "retract": lambda: ledger.retract(memory),
+            "reject": lambda: ledger.reject(memory),
             "restore": lambda: ledger.restore(memory),
             "reinforce": lambda: ledger.reinforce(memory, source=turns[other % len(turns)]),
             "supersede": lambda: ledger.supersede(memory, f"Fact {other % 4} then."),

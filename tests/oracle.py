@@ -445,7 +445,8 @@ def fits(state: dict[str, Any] | None, part: CommandPart, there: Mapping[str, in
         return True
     if state is not None and part.verb == "set_validity" and is_empty(state, part.data):
         return False
-    return state is not None and ("status" not in state or state["status"] in NEEDS.get(part.verb, (*OPEN, *HIDDEN)))
+    fitting = (*NEEDS.get(part.verb, (*OPEN, *HIDDEN)), *ALREADY.get(part.verb, ()))
+    return state is not None and ("status" not in state or state["status"] in fitting)
 
 
 def since(start: str, end: str) -> timedelta:
@@ -478,6 +479,8 @@ def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part:
         world[part.subject] = fresh | {name: value for name, value in data.items() if name != "again"}
     elif verb == "attach":
         state["response"] = data["response"]
+    elif verb in ALREADY and state["status"] in ALREADY[verb]:
+        pass
     elif verb == "promote":
         state["status"] = "active"
     elif verb in BECOMES:

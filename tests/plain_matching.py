@@ -1,4 +1,4 @@
-"""stems/5 as it is worded: each clause of a memory is asked against each of the response, and nothing is left out before."""
+"""stems/6 as it is worded: each clause of a memory is asked against each of the response, and nothing is left out before."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class Values(RuleBasedStateMachine):
         }
         assert {(item.namespace, item.key) for item in values.list(where={"n": {"$gte": 2}})} == two
         about = {item for item in expected if "tea" in str(expected[item]["value"]) and expected[item]["index"]}
-        assert {(item.namespace, item.key) for item in values.list(query="tea")} == about
+        assert {(item.namespace, item.key) for item in values.list(question="tea")} == about
 
     @precondition(lambda self: self.past)
     @rule(number=st.integers(0, 10_000))

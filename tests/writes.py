@@ -68,6 +68,7 @@ def fill(ledger: Ledger) -> dict[str, Any]:
         ledger.remember(f"Ben lives in {city}.", confidence=0.9)
     for often in ("", " often"):
         ledger.remember(f"Before noon the user{often} varnishes the long oars of the old ketch.")
+    the["token"] = ledger.learning.unread(since="2000-01-01").token
     return the
 
 
@@ -100,6 +101,8 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "redo": lambda g, the, by: g.redo(the["undone"], **by),
     "erase": lambda g, the, by: g.erase(the["other"], **by),
     "extract": lambda g, the, by: g.extract(the["said"], method="rules", **by),
+    "learning.learn": lambda g, the, by: g.learning.learn(the["token"], {}, **by),
+    "learning.correct": lambda g, the, by: g.learning.correct(the["fact"], "The user prefers tea.", **by),
     "conflicts.resolve": lambda g, the, by: g.conflicts.resolve(the["conflict"], keep=the["porto"], **by),
     "conflicts.accept": lambda g, the, by: g.conflicts.accept(the["conflict"], **by),
     "merges.apply": lambda g, the, by: g.merges.apply(the["merge"], **by),
@@ -139,6 +142,9 @@ CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
     "projects.add_alias": lambda g, the, by: g.projects.add_alias("atlas", "helper", **by),
     "projects.archive": lambda g, the, by: g.projects.archive("atlas", **by),
     "projects.restore": lambda g, the, by: g.projects.restore("over", **by),
+    "projects.rename": lambda g, the, by: g.projects.rename("atlas", "maps", **by),
+    "projects.link": lambda g, the, by: g.projects.link("atlas", "/tmp", **by),
+    "projects.enter": lambda g, the, by: g.projects.enter("/srv/atlas/sea", **by),
     "projects.join": lambda g, the, by: g.projects.join("atlas", "charts", **by),
     "projects.remove_state": lambda g, the, by: g.projects.remove_state("atlas", "status", "phase", **by),
     "projects.set_state": lambda g, the, by: g.projects.set_state("atlas", "status", "phase", "two", **by),

@@ -82,7 +82,7 @@ def fade(days: int, *, active: bool = True, count: int = 0) -> int:
     from datetime import datetime, timedelta
 
     end = (datetime.fromisoformat(start) + timedelta(days=days)).isoformat()
-    return effective(800_000, decays=active, reference_count=count, active_at=start, as_of=end)
+    return effective(800_000, rule="decay/1" if active else None, reference_count=count, active_at=start, as_of=end)
 
 
 def test_thirty_days_are_free_and_the_loss_is_one_exact_division() -> None:

@@ -516,7 +516,7 @@ def test_an_erasure_with_a_key_happens_once(ledger: Ledger) -> None:
 # --- completion ------------------------------------------------------------------------------------------------------
 
 
-def test_a_reader_keeps_it_pending_until_it_is_gone(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_open_reader_keeps_an_erasure_pending(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purging, "PATIENCE_SECONDS", 0.05)
     fact = ledger.remember(RARE)
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as reader:

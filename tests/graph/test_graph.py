@@ -177,7 +177,7 @@ def test_what_joins_nothing_is_refused(ledger: Ledger, edge: tuple[str, str, str
 
 
 @pytest.mark.parametrize("edges", ["ana", [("a", "b")], ["abc"], [("a", "b", "c", "d")], [None], 7])
-def test_edges_that_are_none_are_refused(ledger: Ledger, edges: object) -> None:
+def test_remember_refuses_invalid_relations(ledger: Ledger, edges: object) -> None:
     with pytest.raises(RejectedError, match="relation"):
         ledger.remember("Something.", relations=edges)  # type: ignore[arg-type]
 
@@ -487,7 +487,7 @@ def test_a_retired_edge_does_not_come_back_when_its_retirement_loses_its_names(l
     assert ledger.proof.digest() == folded_from_zero(ledger)
 
 
-def test_an_edge_that_lost_a_name_is_none(ledger: Ledger) -> None:
+def test_a_relation_with_an_erased_name_is_left_out_of_the_graph(ledger: Ledger) -> None:
     fact = ledger.remember("Ana took a job.")
     edge = ledger.graph.relate(fact.id, "Ana", "works_at", "Acme")
     ledger.erase(Event(edge.position, fields=["data.object"]), quotes="keep")

@@ -887,7 +887,7 @@ def test_an_assembly_of_several_events_is_named_by_its_receipt(
 
 def test_an_assembly_shows_what_was_recalled_into_it(ledger: Ledger, talked: Any) -> None:
     ledger.bind(actor="bob").remember("The lamp in the cabin is green.")
-    found = talked.window(900, query="which lamp is in the cabin?", receipt=True)
+    found = talked.window(900, question="which lamp is in the cabin?", receipt=True)
     assert found.pack is not None and found.pack.receipt is not None
     assert dry(ledger, "bob") == (found.pack.receipt, found.receipt)
 
@@ -997,6 +997,11 @@ def test_undoing_a_refusal_says_that_nothing_was_written(ledger: Ledger) -> None
         ledger.undo(1)
     with pytest.raises(RejectedError, match="WriteRefused cannot be undone: nothing was written"):
         ledger.undo(ledger.position)
+
+
+def test_a_redo_of_what_is_never_undone_says_that_there_is_nothing_to_redo(ledger: Ledger) -> None:
+    with pytest.raises(RejectedError, match="there is nothing to redo: LedgerCreated at position 1 is never undone"):
+        ledger.redo(1)
 
 
 def test_a_dry_run_of_distrust_and_trust_shows_each_memory_as_it_is_and_as_it_would_be(tmp_path: Path) -> None:

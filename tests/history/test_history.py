@@ -26,6 +26,7 @@ def public(kind: type) -> set[str]:
 def test_history_has_exactly_the_decided_methods() -> None:
     assert public(HistoryRead) == {"audit", "events", "explain", "blame", "distrusted", "model_calls"}
     assert public(History) - public(HistoryRead) == {
+        "behind",
         "bisect",
         "diff",
         "log",
@@ -220,7 +221,7 @@ def test_model_calls_are_listed(tmp_path: Path) -> None:
         assert len(ledger.at(ledger.position).history.model_calls()) == 3
 
 
-def test_a_receipt_is_reopened_or_is_none(ledger: Ledger) -> None:
+def test_a_receipt_reopens_for_its_user_and_otherwise_is_not_found(ledger: Ledger) -> None:
     fact = ledger.remember("The lamp is on.")
     pack = ledger.recall("lamp", receipt=True)
     ledger.revise(fact.id, "The lamp is off.")

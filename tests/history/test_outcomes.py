@@ -271,7 +271,7 @@ def test_a_trust_undoes_no_project_again_that_others_use_by_now(ledger: Ledger) 
 
 
 @WAYS
-def test_a_beginning_that_was_not_given_is_none_that_an_undo_took_back(ledger: Ledger, way: str) -> None:
+def test_taking_back_a_valid_from_restores_the_old_one_and_keeps_a_later_valid_to(ledger: Ledger, way: str) -> None:
     fact = ledger.bind(actor="ann").remember(BOAT, valid_from="2020-01-01")
     moved = ledger.bind(actor="eve").memories.set_validity(fact.id, valid_from="2023-01-01")
     ledger.bind(actor="bob").memories.set_validity(fact.id, valid_to="2024-12-31")

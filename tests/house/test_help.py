@@ -64,7 +64,10 @@ def test_what_a_method_answers_can_be_imported(name: str) -> None:
     assert [each for each in named if not any(hasattr(home, each) for home in (answers, types, ledger))] == []
 
 
-@pytest.mark.parametrize("name", reference.pages())
+PAGES = reference.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_pages_of_the_api_are_those_that_the_docstrings_give(name: str) -> None:
     """``python tools/pages/reference.py`` writes them."""
-    assert (reference.DOCS / name).read_text(encoding="utf-8") == reference.pages()[name]
+    assert (reference.DOCS / name).read_text(encoding="utf-8") == PAGES[name]

@@ -66,6 +66,7 @@ OTHERS = {  # of a page; of what somebody plugs in; of a tool; to come
     "memory.effective_confidence",
     "answer",
     "embed",
+    "embed_query",
     "factory",
     "replay",
 }

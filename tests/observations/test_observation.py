@@ -116,7 +116,7 @@ def test_a_withdrawn_source_counts_again_only_after_its_restoration() -> None:
     assert observation_rules.decide(observation_rules.Add(again, "grouping/1", restores=True), STATES["active"], borne)
 
 
-def test_only_what_bears_it_out_can_be_withdrawn() -> None:
+def test_only_a_source_of_the_observation_can_be_withdrawn() -> None:
     asked = observation_rules.Withdraw((OTHER_MEMORY, MEMORY, MEMORY))
     assert observation_rules.decide(asked, STATES["active"], BORNE) == [EvidenceWithdrawn((MEMORY,), "asked")]
     assert observation_rules.decide(observation_rules.Withdraw((OTHER_MEMORY,)), STATES["active"], BORNE) == []
@@ -159,7 +159,9 @@ def test_events_of_an_observation_need_its_forming() -> None:
         None, ObservationRetracted("curated")
     )
     assert observation_rules.admits(STATES["retracted"], ObservationRestored())
-    assert not observation_rules.admits(STATES["active"], ObservationRestored())
+    assert observation_rules.admits(STATES["active"], ObservationRestored())
+    assert observation_rules.admits(STATES["retracted"], ObservationRetracted("curated"))
+    assert not observation_rules.admits(STATES["retracted"], ObservationRetracted("merged"))
     assert not observation_rules.admits(STATES["retracted"], ObservationRevised(**_told()))
     assert observation_rules.evolve(None, recorded(ObservationRetracted("curated"), stream=OBSERVATION)) is None
 

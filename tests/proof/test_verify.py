@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -772,13 +773,13 @@ def test_the_command_with_what_was_kept(path, tmp_path):
 
 @pytest.mark.slow
 def test_no_flipped_bit_changes_an_event_in_silence(path):
-    """One bit in every 12,491st byte, and many more in ``tools/crash bits``.
+    """One bit in every 24,989th byte, and many more in ``tools/crash bits``.
 
     ``ok`` without a warning means that every event and every shown row is as it was.
     """
     copy, data, draw = path.with_name("copy.db"), path.read_bytes(), random.Random(7)
     rows = everything(path)
-    for at in range(draw.randrange(12_491), len(data), 12_491):
+    for at in range(draw.randrange(24_989), len(data), 24_989):
         flipped = bytearray(data)
         flipped[at] ^= 1 << draw.randrange(8)
         copy.write_bytes(flipped)
@@ -815,3 +816,37 @@ def test_what_erase_does_is_sound(path):
         for how in ({}, {"full": True}, {"against": note}):
             assert ledger.proof.verify(**how).problems == ()
         assert ledger.proof.prove(secret.position, include_state=True).erased_by
+
+
+# --- a full disk -----------------------------------------------------------------------------------------------------
+
+
+def test_verify_compares_the_projections_though_the_disk_has_no_room_for_a_second_fold(path, monkeypatch):
+    connect, filled = sqlite3.connect, []
+
+    def with_little_room(database, *args, **options):
+        connection = connect(database, *args, **options)
+        if ".shadow-" in str(database):
+            connection.execute("PRAGMA max_page_count = 8")
+            filled.append(database)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", with_little_room)
+    with Ledger.open(path) as ledger:
+        report = ledger.proof.verify()
+        assert (report.ok, report.problems, report.warnings) == (True, (), ())
+        assert "memories" in report.projections and len(report.projections) == len(set(report.projections))
+    assert filled
+
+
+def test_verify_needs_no_file_of_its_own(path, monkeypatch):
+    opened = os.open
+
+    def without_room(file, flags, *args, **options):
+        if ".shadow-" in str(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(file, flags, *args, **options)
+
+    monkeypatch.setattr(os, "open", without_room)
+    with Ledger.open(path) as ledger:
+        assert ledger.proof.verify().ok

@@ -35,7 +35,7 @@ def members(ledger: Ledger, id: str) -> set[str]:
 def test_two_active_facts_of_one_slot_with_other_values_are_a_conflict(ledger: Ledger, pair: tuple[str, str]) -> None:
     ledger.remember("Ana plays tennis.")
     (told,) = ledger.conflicts.find().found
-    assert (told.status, told.attribute, told.rule) == ("open", "ana lives in …", "place/1")
+    assert (told.status, told.attribute, told.rule) == ("open", "ana lives in …", "place/2")
     assert told.values == dict(zip(pair, ("lisbon", "rome"), strict=True))
     assert [each.status for each in told.memories] == ["active", "active"]
     assert [each.id for each in ledger.conflicts.list()] == [told.id]
@@ -108,7 +108,7 @@ def test_a_third_value_joins_the_open_conflict(ledger: Ledger, pair: tuple[str, 
     assert len(ledger.conflicts.list(statuses=())) == 1
 
 
-def test_a_slot_that_more_than_eight_fill_is_none(ledger: Ledger) -> None:
+def test_a_slot_with_more_than_eight_memories_is_no_conflict(ledger: Ledger) -> None:
     with ledger.batch():
         for number in range(9):
             ledger.remember(f"The status is step {number}.")

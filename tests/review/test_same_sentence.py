@@ -39,7 +39,7 @@ def contents(ledger: Ledger) -> list[str | None]:
 
 def test_it_is_found_by_a_rule_of_its_own_and_decides_nothing(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
     conflict = found(ledger)
-    assert (conflict.rule, conflict.attribute) == ("place/1", "the user's library has … sources")
+    assert (conflict.rule, conflict.attribute) == ("place/2", "the user's library has … sources")
     assert conflict.values == {pair[0].id: "45", pair[1].id: "52"}
     assert (conflict.status, conflict.newest) == ("open", pair[1].id)
     assert contents(ledger) == [NEW, OLD], "nothing is superseded by itself"
@@ -68,7 +68,7 @@ def test_the_newest_of_any_conflict_is_named(ledger: Ledger) -> None:
     ledger.remember("Ana lives in Lisbon.")
     rome = ledger.remember("Ana lives in Rome.")
     conflict = found(ledger)
-    assert (conflict.rule, conflict.newest) == ("place/1", rome.id)
+    assert (conflict.rule, conflict.newest) == ("place/2", rome.id)
     ledger.retract(rome.id)
     assert ledger.conflicts.get(conflict.id).newest is None
 
@@ -101,7 +101,7 @@ def test_other_names_projects_and_times_are_no_conflict(ledger: Ledger) -> None:
     assert ledger.conflicts.find().found == ()
 
 
-def test_an_earlier_moment_knows_it_as_it_was(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
+def test_an_earlier_moment_shows_a_conflict_as_it_was_then(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
     before = ledger.position
     conflict = found(ledger)
     then = ledger.position

@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import ROOT
 
+from ledger import RejectedError
+
 SAID = (
     ("D1:1", "Ann", "s1", "I adopted a puppy called Biscuit last week."),
     ("D1:2", "Bob", "s1", "How lovely! What breed is the puppy?"),
@@ -110,6 +112,27 @@ def test_the_factory_makes_a_store_that_gives_the_turns_by_their_own_ids(evaluat
     finally:
         store.close()
     assert not home.exists()
+
+
+def test_a_date_of_numbers_alone_is_read_in_the_format_that_is_named(evaluate: ModuleType) -> None:
+    turn = {
+        "dia_id": "D1:1",
+        "speaker": "Ann",
+        "session": "s1",
+        "date_time": "03.04.2024, 21:05:06",
+        "text": "A puppy!",
+    }
+    for dates in (None, "%d.%m.%Y, %H:%M:%S"):
+        store = evaluate.Store(dates=dates)
+        try:
+            if dates is None:
+                with pytest.raises(RejectedError, match="cannot be read without guessing"):
+                    store.ingest([turn])
+            else:
+                store.ingest([turn])
+                assert store.search("puppy", 1) == ["D1:1"]
+        finally:
+            store.close()
 
 
 def test_every_question_with_an_answer_is_scored_by_its_category(evaluate: ModuleType) -> None:
@@ -218,6 +241,17 @@ def test_pairs_are_read_and_their_order_is_counted(tmp_path: Path, capsys: pytes
         tool("evaluate_updates").main([str(path), "--list"])
 
 
+def test_look_ups_count_the_statement_of_today_first_and_among_five() -> None:
+    forms, updates = tool("forms"), tool("evaluate_updates")
+    lockers = next(form for form in forms.FORMS if "locker" in form.statement)
+    told, lookups = forms.told_and_asked([lockers])
+    assert (len(told), len(lookups), lookups[0].telling_words.split()[0]) == (72, 30, "locker")
+    assert told.index(lookups[0].statement) >= 60 and lookups[0].is_updated  # the newest of two statements
+    counted = {"look-ups": 30, "first": 30, "among five": 30, "updated": 6, "updated first": 6}
+    by_words = {"words alone first": 30, "words alone among five": 30}
+    assert updates.looked_up([lockers], None) == counted | by_words
+
+
 def test_a_case_of_the_benchmark_asks_for_what_answers_and_nothing_besides() -> None:
     case = {"caseId": "c", "category": "", "expect": {"relevantBeliefs": {"shouldOnlyInclude": ["a", "b"]}}}
     judged = tool("evaluate_precision").judged
@@ -285,3 +319,10 @@ def test_a_response_that_confirms_wrongly_or_is_missed_is_counted_by_class(
         "  deny             wrong  0 of  1  missed  0 of  0  denied  1",
         "  quoted           wrong  1 of  1  missed  0 of  0  denied  0",
     ]
+
+
+@pytest.mark.parametrize("name", ["response_pairs", "affirmations"])
+def test_no_response_of_the_corpora_confirms_wrongly(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tool("evaluate_responses").main([str(ROOT / f"tests/corpus/{name}.jsonl")]) == 0
+    totals = [line for line in capsys.readouterr().out.splitlines() if "pairs" in line]
+    assert [line.split("wrong ")[1].split()[0] for line in totals] == ["0", "0"]

@@ -15,7 +15,7 @@ CARD = {
 
 
 def keys(ledger: Ledger, query: str) -> list[str | None]:
-    return [value.key for value in ledger.values.list(query=query)]
+    return [value.key for value in ledger.values.list(question=query)]
 
 
 def test_an_object_is_found_only_by_the_fields_that_its_put_names(ledger: Ledger) -> None:

@@ -170,16 +170,16 @@ def test_a_query_finds_values_by_their_words_and_their_keys(ledger: Ledger) -> N
     ledger.values.put(NOTES, "garden", "The tomatoes need water every morning.")
     ledger.values.put(("ada", "prefs"), "tea", {"kind": "green tea", "cups": 2})
     ledger.values.put(("ben",), "tea", "Ben drinks green tea too.")
-    assert keys(ledger.values.list(query="tomatoes")) == ["ada/notes/garden"]
-    assert keys(ledger.values.list(query="garden")) == ["ada/notes/garden"]
-    assert ledger.values.list(query="garden")[0].match == 1.0 and ledger.values.get(NOTES, "garden").match is None
-    assert sorted(keys(ledger.values.list(query="green tea"))) == ["ada/prefs/tea", "ben/tea"]
-    assert keys(ledger.values.list(("ben",), query="green tea")) == ["ben/tea"]
-    assert keys(ledger.values.list(query="green tea", where={"cups": {"$gt": 1}})) == ["ada/prefs/tea"]
-    page = ledger.values.list(query="green tea", limit=1)
+    assert keys(ledger.values.list(question="tomatoes")) == ["ada/notes/garden"]
+    assert keys(ledger.values.list(question="garden")) == ["ada/notes/garden"]
+    assert ledger.values.list(question="garden")[0].match == 1.0 and ledger.values.get(NOTES, "garden").match is None
+    assert sorted(keys(ledger.values.list(question="green tea"))) == ["ada/prefs/tea", "ben/tea"]
+    assert keys(ledger.values.list(("ben",), question="green tea")) == ["ben/tea"]
+    assert keys(ledger.values.list(question="green tea", where={"cups": {"$gt": 1}})) == ["ada/prefs/tea"]
+    page = ledger.values.list(question="green tea", limit=1)
     assert sorted(keys(page.all())) == ["ada/prefs/tea", "ben/tea"]
     with pytest.raises(RejectedError):
-        ledger.values.list(query="tea", statuses=("removed",))
+        ledger.values.list(question="tea", statuses=("removed",))
 
 
 # --- move, remove, restore -------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_an_expired_value_is_gone_before_any_job_has_run(ledger: Ledger, clock: 
     clock.advance(hours=1)
     with pytest.raises(NotFoundError):
         ledger.values.get(NOTES, "a")
-    assert ledger.values.list() == [] and ledger.values.namespaces() == [] and ledger.values.list(query="code") == []
+    assert ledger.values.list() == [] and ledger.values.namespaces() == [] and ledger.values.list(question="code") == []
     assert not ledger.recall("code", among=["values"]).items
     (expired,) = ledger.values.list(statuses=("expired",))
     assert (expired.id, expired.status, expired.value) == (put.id, "expired", "The code is blue.")
@@ -445,7 +445,7 @@ def test_the_past_shows_each_value_under_its_key_of_then(ledger: Ledger) -> None
     assert keys(past.values.list()) == ["ada/notes/a"] and past.values.namespaces() == [NOTES]
     assert past.values.get(NOTES, "a").value == "The tea is green."
     assert [item.content for item in past.recall("tea", among=["values"]).items] == ["The tea is green."]
-    assert past.values.list(query="tea")[0].value == "The tea is green."
+    assert past.values.list(question="tea")[0].value == "The tea is green."
     assert not hasattr(past.values, "put")
 
 
@@ -522,7 +522,7 @@ def test_a_user_never_sees_finds_or_changes_the_values_of_another(ledger: Ledger
     for call in (ben.values.get, ben.values.remove, ben.values.restore):
         with pytest.raises(NotFoundError):
             call(("shared",), "a")
-    assert ben.values.list(statuses=()) == [] == ben.values.namespaces() == ben.values.list(query="walnut")
+    assert ben.values.list(statuses=()) == [] == ben.values.namespaces() == ben.values.list(question="walnut")
     assert not ben.recall("walnut", among=["values"]).items
     theirs = ben.values.put(("shared",), "a", "The walnut is Ben's.", expected=0)
     assert theirs.id != put.id and ada.values.get(("shared",), "a").value == "The walnut is Ada's."
@@ -581,7 +581,9 @@ def test_a_threat_in_quarantine_is_read_by_its_key_and_not_found(ledger: Ledger)
     put = ledger.values.put(NOTES, "a", {"note": order})
     assert put.quarantined and ledger.values.get(NOTES, "a").value == {"note": order}
     assert [value.quarantined for value in ledger.values.list()] == [True]
-    assert not ledger.recall("instructions", among=["values"]).items and ledger.values.list(query="instructions") == []
+    assert (
+        not ledger.recall("instructions", among=["values"]).items and ledger.values.list(question="instructions") == []
+    )
     (held,) = ledger.guards.quarantined()
     assert (held.kind, held.id, held.position) == ("value", put.id, put.position)
     assert ledger.guards.scan().released == 0
@@ -613,8 +615,8 @@ def test_recall_finds_values_only_if_asked_for_them(ledger: Ledger) -> None:
 def test_a_moved_value_is_found_by_its_new_key(ledger: Ledger) -> None:
     ledger.values.put(("garden",), "tomatoes", "Water them every morning.")
     ledger.values.move(("garden",), "tomatoes", ("kitchen",), "basil")
-    assert keys(ledger.values.list(query="basil")) == keys(ledger.values.list(query="water")) == ["kitchen/basil"]
-    assert ledger.values.list(query="tomatoes") == []
+    assert keys(ledger.values.list(question="basil")) == keys(ledger.values.list(question="water")) == ["kitchen/basil"]
+    assert ledger.values.list(question="tomatoes") == []
 
 
 class Meanings:
@@ -632,13 +634,13 @@ def test_a_value_is_found_by_its_vector_until_it_is_removed(tmp_path: Path) -> N
     with Ledger.open(tmp_path / "memory.db", embedder=Meanings()) as ledger:
         ledger.values.put(NOTES, "cup", "An espresso at nine.")
         ledger.values.put(NOTES, "ride", "A red bicycle.")
-        assert ledger.values.list(query="drink")[0].key == "cup"
+        assert ledger.values.list(question="drink")[0].key == "cup"
         assert ledger.recall("drink", among=["values"]).items[0].content == "An espresso at nine."
         ledger.values.put(NOTES, "cup", "A blue bicycle.")
-        assert all(item.match < 0.5 for item in ledger.values.list(query="drink") if item.match is not None)
+        assert all(item.match < 0.5 for item in ledger.values.list(question="drink") if item.match is not None)
         ledger.values.put(NOTES, "cup", "An espresso at ten.")
         ledger.values.remove(NOTES, "cup")
-        assert "ada/notes/cup" not in keys(ledger.values.list(query="drink"))
+        assert "ada/notes/cup" not in keys(ledger.values.list(question="drink"))
 
 
 def test_values_survive_an_export_and_an_import(ledger: Ledger, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_key_in_any_script_and_of_any_ordinary_words_is_kept(ledger: Ledger, k
 
 
 def test_a_threat_by_an_invisible_character_in_a_value_names_the_character(ledger: Ledger) -> None:
-    with pytest.raises(RejectedError, match=r"invisible_unicode U\+FEFF, by threats/1"):
+    with pytest.raises(RejectedError, match=r"invisible_unicode U\+FEFF, by threats/2"):
         ledger.values.put((), "file", "\ufeffid,name\n1,Ada\n")
 
 
@@ -90,7 +90,7 @@ def test_a_secret_under_a_name_that_tells_of_it_is_refused(ledger: Ledger, key: 
         ("password_hint", "your dog's name from 2019"), ("id", {"id": "v_btvsf425fkyq0edy", "value": SECRET}),
     ],
 )  # fmt: skip
-def test_a_number_and_prose_under_such_a_name_are_no_secret(ledger: Ledger, key: str, value: Any) -> None:
+def test_a_number_or_prose_under_the_key_of_a_secret_is_no_secret(ledger: Ledger, key: str, value: Any) -> None:
     assert ledger.values.put(("env",), key, value).value == value
 
 

@@ -39,7 +39,7 @@ def test_a_shell_puts_reads_lists_moves_removes_and_restores(db: str) -> None:
             assert absent.exit_code == 3 and absent.stderr.strip().endswith(f"in the namespace {labels}")
     assert [item["key"] for item in answer("values", "list", "ada", db=db)] == ["theme", "todo"]
     assert [item["key"] for item in answer("values", "list", "--where", '{"n": {"$gt": 2}}', db=db)] == ["theme"]
-    assert [item["key"] for item in answer("values", "list", "--query", "milk", db=db)] == ["todo"]
+    assert [item["key"] for item in answer("values", "list", "--question", "milk", db=db)] == ["todo"]
     assert answer("values", "move", "ada/notes", "todo", "ada/old", "todo-1", db=db)["id"] == put["id"]
     assert answer("values", "remove", "ada/old", "todo-1", "--reason", "done", db=db)["status"] == "removed"
     assert answer("values", "restore", "ada/old", "todo-1", db=db)["status"] == "active"

@@ -137,7 +137,7 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "a source that is not there": lambda g, id: g.remember("tea", sources=("i_0000000000000000",)),
     "two sources for one": lambda g, id: g.reinforce(id, source=""),
     "no parameter": lambda g, id: g.policy.set(speed=1),
-    "no matcher": lambda g, id: g.policy.set(matcher=["stems/5"]),
+    "no matcher": lambda g, id: g.policy.set(matcher=["stems/6"]),
     "NaN for a gain": lambda g, id: g.policy.set(gain=float("nan")),
     "no number of matches": lambda g, id: g.policy.set(max_matches=2**70),
     "no category": lambda g, id: g.projects.set_state("p", "mood", "k", "v"),
@@ -216,7 +216,7 @@ def test_a_bad_question_is_refused_by_a_typed_error(ledger: Ledger, name: str) -
 @pytest.mark.parametrize(
     "id", [None, 5, "", " ", "m", "m_", "%", "m_%", "_", "\ud800", "m_\ud800", "m_" + "0" * 100, b"m_", 2**70, ["m_"]]
 )
-def test_an_id_that_is_none_finds_nothing(ledger: Ledger, id: Any) -> None:
+def test_an_invalid_id_finds_nothing(ledger: Ledger, id: Any) -> None:
     ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
     for read in (ledger.memories.get, ledger.interactions.get, ledger.why, ledger.history.events):
         assert absent(read, id)

@@ -17,7 +17,14 @@ from places import ROOT
 
 pytest.importorskip("hatchling")
 pytestmark = pytest.mark.slow
-DATA = {"ledger/py.typed", "projections/py.typed", "ledger/docs/tutorial.md", "ledger/docs/llms.txt"}
+DATA = {
+    "ledger/py.typed",
+    "projections/py.typed",
+    "ledger/docs/tutorial.md",
+    "ledger/docs/llms.txt",
+    "ledger/vectors/minilm/tokenizer.json",
+    "ledger/vectors/minilm/LICENSE",
+}
 
 
 @pytest.fixture(scope="module")
@@ -100,5 +107,7 @@ def test_the_metadata_names_the_distribution_and_what_it_needs(built: Path) -> N
     assert metadata["Name"] == "belief-ledger"
     needed = {re.split(r"\W", line)[0] for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line}
     assert needed == {"eventsourcing", "msgspec", "pydantic", "rich", "cyclopts"}
-    assert {"vectors", "wordllama", "onnx", "models", "sign", "pytest"} <= set(metadata.get_all("Provides-Extra", []))
+    assert {"vectors", "minilm", "wordllama", "onnx", "models", "sign", "pytest"} <= set(
+        metadata.get_all("Provides-Extra", [])
+    )
     assert "memory-ledger = ledger.cli.app:main" in points and "[pytest11]" in points

@@ -297,7 +297,7 @@ def paged(filled: tuple[Any, dict[str, Any]], name: str, after: object) -> Any:
 
 
 @pytest.mark.parametrize("name", LISTINGS)
-def test_a_cursor_that_is_none_is_refused_by_its_listing(filled: tuple[Any, dict[str, Any]], name: str) -> None:
+def test_every_listing_refuses_an_invalid_cursor(filled: tuple[Any, dict[str, Any]], name: str) -> None:
     for cursor in cursors():
         if name == "history.log" and (cursor is None or isinstance(cursor, str | int)):
             assert tried(lambda cursor=cursor: paged(filled, name, cursor)) == ""  # type: ignore[misc]

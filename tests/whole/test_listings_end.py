@@ -20,7 +20,7 @@ LISTINGS = sorted(
 BY_NAME = {"vectors.list", "maintenance.users", "projections.list", "values.list", "values.namespaces"}
 OLDEST_FIRST = {"history.events", "history.log"}  # listings that are always read from the beginning
 ORDERED = [name for name in LISTINGS if name not in BY_NAME | OLDEST_FIRST]
-MANY = 12_000
+MANY = 2_500
 
 
 @pytest.fixture(scope="module")
@@ -100,5 +100,5 @@ def test_many_turns_of_one_time_are_read_to_the_end(tmp_path: Path) -> None:
         with ledger.batch():
             turns = [ledger.capture(f"Is fact {number} salty?", "").id for number in range(MANY)]
         assert {each.recorded_at for each in ledger.interactions.list()} == {"2026-06-01T12:00:00.000000Z"}
-        for limit in (40, 1_000):  # a hundred pages, and the largest ones
+        for limit in (40, 1_000):  # many pages, and the largest ones
             assert [each.id for each in ledger.interactions.list(limit=limit).all()] == turns[::-1]

@@ -46,7 +46,7 @@ def test_a_turn_has_its_own_and_what_its_response_adds(ledger: Ledger) -> None:
     assert (refused.value.limit, refused.value.current, refused.value.requested) == (32, 4, 34)
 
 
-def test_a_batch_answers_with_it_too(ledger: Ledger) -> None:
+def test_a_capture_in_a_batch_returns_its_metadata(ledger: Ledger) -> None:
     with ledger.batch():
         turn = ledger.capture("Which tea?", "Green.", metadata=SLACK)
     assert turn.metadata == ledger.interactions.get(turn.id).metadata == SLACK
@@ -59,7 +59,7 @@ def test_a_key_of_a_capture_stands_for_its_metadata(ledger: Ledger) -> None:
         ledger.capture("Which tea?", idempotency_key="k")
 
 
-def test_a_file_of_turns_brings_it(ledger: Ledger, tmp_path: Path) -> None:
+def test_import_file_keeps_the_metadata_of_turns(ledger: Ledger, tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = [
         {"prompt": "Which tea?", "response": "Green.", "metadata": SLACK},
         {"prompt": "Which cake?", "metadata": {"nested": {}}},
@@ -77,7 +77,7 @@ def test_a_file_of_turns_brings_it(ledger: Ledger, tmp_path: Path) -> None:
 # --- documents -------------------------------------------------------------------------------------------------------
 
 
-def test_a_document_keeps_it_until_another_is_given(ledger: Ledger) -> None:
+def test_a_document_keeps_its_metadata_until_new_metadata_is_given(ledger: Ledger) -> None:
     notes = ledger.documents.add("# Tea\n\nGreen tea.", path="tea.md", metadata=SLACK)
     ledger.documents.add("# Coffee\n\nDark roast.", path="coffee.md")
     assert notes.metadata == SLACK and ids(ledger.documents.list(metadata={"note": None})) == [notes.id]
@@ -192,7 +192,7 @@ def test_a_pack_by_shares_has_nothing_else(ledger: Ledger) -> None:
 # --- messages --------------------------------------------------------------------------------------------------------
 
 
-def test_a_message_has_it_and_no_model_is_given_it(ledger: Ledger) -> None:
+def test_a_message_keeps_its_metadata_and_no_model_sees_them(ledger: Ledger) -> None:
     session = ledger.session("support")
     first = session.append("user", "Which tea?", metadata=SLACK)
     session.append("assistant", "Green tea.")
@@ -221,7 +221,7 @@ def test_a_turn_whose_messages_have_it_is_found_by_it(ledger: Ledger) -> None:
     assert not ledger.recall("tea", among=["turns"], metadata={"vip": 1}).items
 
 
-def test_a_transcript_brings_it_and_gives_it_back(ledger: Ledger) -> None:
+def test_a_transcript_keeps_the_metadata_of_its_messages(ledger: Ledger) -> None:
     session = ledger.session("support")
     plain: list[dict[str, Any]] = [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "Green."}]
     session.reconcile(plain)

@@ -41,7 +41,7 @@ DOORS: dict[str, Callable[[Any, str], bool]] = {
         id in {item.id for item in g.recall("pier", project="harbour", packing="shares", budget=900).items}
     ),
     "context": lambda g, id: id in {item.id for item in g.projects.context("harbour").items},
-    "window": lambda g, id: id in g.session("chat").window(2_000, query=ASKED).memory_ids,
+    "window": lambda g, id: id in g.session("chat").window(2_000, question=ASKED).memory_ids,
     "graph": lambda g, id: (
         id in {each for found in g.graph.neighbors("green boat").neighbors for each in found.memories}
     ),

@@ -63,7 +63,7 @@ def _of_the_class(name: str) -> Any:
 
 @pytest.mark.parametrize("name", listings())
 @pytest.mark.parametrize("limit", [-1, 1_001, True, 1.0, "5", None, 10**400, float("nan")])
-def test_a_limit_that_is_none_is_rejected(filled: tuple[Ledger, list[Any]], name: str, limit: Any) -> None:
+def test_every_listing_rejects_an_invalid_limit(filled: tuple[Ledger, list[Any]], name: str, limit: Any) -> None:
     with pytest.raises(RejectedError):
         targets(filled[0], name)(limit=limit)
 
@@ -100,8 +100,8 @@ def test_a_filter_that_is_no_text_is_rejected_and_never_reaches_the_database(
             then.interactions.list(client=wrong)
         with pytest.raises(RejectedError, match=r"name (is|must be) a text"):
             then.projects.state("atlas", name=wrong)
-        with pytest.raises(RejectedError, match=r"query (is|must be) a text"):
-            then.session("talk").window(100, query=wrong)
+        with pytest.raises(RejectedError, match=r"question (is|must be) a text"):
+            then.session("talk").window(100, question=wrong)
     for name in ("session", "command", "correlation_id"):
         with pytest.raises(RejectedError, match=rf"{name} (is|must be) a text"):
             ledger.history.undo_all(**{name: wrong})

@@ -34,6 +34,8 @@ class ProjectionStatus(Answer, frozen=True, kw_only=True):
 
 
 class Stats(Answer, frozen=True, kw_only=True):
+    """The numbers of a ledger: of one user, but for ``pending``, the work of all users that waits, and the file itself."""
+
     ledger_id: str
     position: int
     head: str

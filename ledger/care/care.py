@@ -44,6 +44,7 @@ def stats(engine: ReadingEngine, user: str) -> answers.Stats:
         pending = {
             work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")
         }
+        pending["review"] = memories.waiting(connection)
         columns = answers.ProjectionStatus.__struct_fields__
         sql = (
             "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"

@@ -225,6 +225,12 @@ def users(connection: sqlite3.Connection, status: str = "active", *, quarantined
     return [user for (user,) in connection.execute(sql)]
 
 
+def waiting(connection: sqlite3.Connection) -> int:
+    """Return the number of the memories of all users that wait for review."""
+    (number,) = connection.execute("SELECT count(*) FROM memories WHERE status = 'candidate'").fetchone()
+    return int(number)
+
+
 def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = None) -> dict[str, int]:
     """Return the number of the user's memories by status; with ``valid`` only of those that are true at this time."""
     holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))

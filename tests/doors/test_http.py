@@ -677,6 +677,18 @@ def test_without_the_library_the_command_and_the_import_name_the_line_to_install
     assert line in str(error.value)
 
 
+def test_without_the_library_for_figures_the_server_has_all_but_them(
+    path: Path, tokens: TokenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, "prometheus_client", door="http")
+    monkeypatch.delitem(sys.modules, "http_server")
+    from http_server import served as served_anew
+
+    with served_anew(path) as server, server.client(tokens.make("app", "ada").token) as http:
+        assert http.get("/metrics").status_code == 404
+        assert http.get("/memories/list").status_code == 200
+
+
 def test_an_agent_reads_turns_and_hands_in_what_they_say(path: Path, tokens: TokenFile) -> None:
     app, agent = tokens.make("app", "ada", channel="user").token, tokens.make("agent", "ada").token
     said = {"messages": [{"role": "user", "content": "My sister Lea is allergic to peanuts."}], "session": "monday"}

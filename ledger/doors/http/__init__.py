@@ -1,7 +1,8 @@
 """An HTTP server with JSON over a ledger, for programs in any language: ``memory-ledger serve``. Needs the extra ``http``.
 
 ``app`` holds the paths, ``questions`` their arguments, ``describing`` the schema of the answers, ``following`` the stream of
-events, ``refusing`` what becomes of an error and of a request that is not meant for this server, and ``serving`` runs it all.
+events, ``metrics`` the figures for a monitor, ``refusing`` what becomes of an error and of a request that is not meant for this
+server, and ``serving`` runs it all.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ledger.aio import AsyncPage
 from ledger.aio.ledger import AsyncLedgerRead
 from ledger.doors.gate import Gate, token_of
 from ledger.doors.http.bodies import body_of
-from ledger.doors.http.describing import FOLLOWED, Responses, answer_of, describe, takes, text_of_pack
+from ledger.doors.http.describing import FOLLOWED, MEASURED, Responses, answer_of, describe, takes, text_of_pack
 from ledger.doors.http.following import EventStream, Streams
 from ledger.doors.http.pulse import Pulse
 from ledger.doors.http.questions import (
@@ -59,6 +59,15 @@ from ledger.doors.listening import OwnNames
 from ledger.doors.own_writes import MOST_CONFIDENCE, POLICY
 from ledger.doors.tokens import TokenFile, TokenInfo
 
+try:
+    from ledger.doors.http.metrics import CONTENT_TYPE, Measured, Metrics
+except ImportError as error:  # an environment from before the extra http had this package has no figures
+    if error.name != "prometheus_client":
+        raise
+    HAS_METRICS = False
+else:
+    HAS_METRICS = True
+
 T = TypeVar("T")
 CLIENT = "http"
 OPEN = ("/openapi.json", "/health")  # the paths that need no token
@@ -69,7 +78,7 @@ DESCRIPTION = (
 COUNTED: Responses = {
     200: {"description": "The number.", "content": {"application/json": {"schema": {"type": "integer"}}}}
 }
-reading, writing = APIRouter(), APIRouter()
+reading, writing, measuring = APIRouter(), APIRouter(), APIRouter()
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,12 @@ class Caller:
 
 
 def make_app(
-    ledger: AsyncLedger, tokens: TokenFile, *, names: OwnNames | None = None, read_only: bool = False
+    ledger: AsyncLedger,
+    tokens: TokenFile,
+    *,
+    names: OwnNames | None = None,
+    read_only: bool = False,
+    log_url: str | None = None,
 ) -> FastAPI:
     """Return the server as an ASGI application over an open ledger, which the caller closes.
 
@@ -103,6 +117,7 @@ def make_app(
         tokens: The tokens that are accepted.
         names: The allowed values of the headers Host and Origin; None if a server before this one checks them.
         read_only: Offer nothing that writes.
+        log_url: The URL of the shared log that the ledger's file follows, for its figures; None if it follows none.
     """
     app = FastAPI(
         title="memory-ledger",
@@ -120,6 +135,10 @@ def make_app(
     app.add_exception_handler(RequestValidationError, of_request)
     app.add_exception_handler(HTTPException, of_http)
     app.add_middleware(Gate, names=names, tokens=tokens, is_open=OPEN.__contains__)
+    if HAS_METRICS:
+        app.state.metrics = metrics = Metrics(ledger, log_url)
+        app.include_router(measuring)
+        app.add_middleware(Measured, metrics=metrics, untimed=("/history/follow",))  # outside of the gate
     describe(app)
     return app
 
@@ -191,6 +210,13 @@ async def health(request: Request) -> Response:
     """Say that the server is up, its version, and whether the ledger can be written now. Needs no token."""
     door: HttpDoor = request.app.state.door
     return _json(Health(__version__, await door.pulse.is_writable()))
+
+
+@measuring.get("/metrics", responses=MEASURED)
+async def metrics(request: Request, asked: Asked) -> Response:
+    """Get the figures of this server and of its whole file for a monitor, as Prometheus reads them."""
+    state = request.app.state
+    return Response(await state.metrics.as_text(state.door.streams.open.total()), media_type=CONTENT_TYPE)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

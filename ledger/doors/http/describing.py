@@ -72,6 +72,7 @@ REFUSED = {
 FOLLOWED: Responses = {
     200: {"description": "Events as they come.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
+MEASURED: Responses = {200: {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}}}
 
 
 def describe(app: FastAPI) -> None:

@@ -61,7 +61,9 @@ def serve(
     async def run() -> None:
         opening = AsyncLedger.open(settings.path, settings=settings, readonly=read_only, create=not read_only)
         async with opening as ledger, making_vectors(ledger, settings, read_only=read_only):
-            await server_of(ledger, host=host, port=port, read_only=read_only, ready=ready).serve(sockets)
+            await server_of(
+                ledger, host=host, port=port, read_only=read_only, ready=ready, log_url=settings.log_url
+            ).serve(sockets)
 
     with closing_all(sockets):
         asyncio.run(run())
@@ -75,7 +77,9 @@ def server_of(
     read_only: bool = False,
     bounds: ConnectionBounds | None = None,
     ready: Callable[[], None] | None = None,
+    log_url: str | None = None,
 ) -> Server:
     """Return the server over an open ledger, not yet started."""
-    app = make_app(ledger, TokenFile(ledger.path), names=own_names(host, port), read_only=read_only)
+    names = own_names(host, port)
+    app = make_app(ledger, TokenFile(ledger.path), names=names, read_only=read_only, log_url=log_url)
     return Server(app, bounds=bounds, ready=ready)

@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+import ledger.aio  # noqa: E402, F401  # made of Ledger's methods at import: before an example replaces one
 from ledger import Ledger  # noqa: E402
 
 DOCS = ROOT / "ledger" / "docs"

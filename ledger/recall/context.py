@@ -8,8 +8,8 @@ profile   memories about the user, his standing rules and preferences, in at mos
 answer    active memories and chunks of documents, and the current memories that come from the turns that match the question
 turn      matching messages for which no memory stands: the user's own, those of other speakers with half of the question,
           and newer turns of the user that share a rare word with the best of the answers
-latest    memories that a model learned, newest first; then, if nothing answers well, the user's newest statements about himself
-          that no model has read, in at most a quarter
+latest    memories that a model learned, newest first; then, if nothing answers well, in at most a quarter, memories that were
+          handed in and the user's statements about himself that no model has read, in turn, the newest of each first
 
 The sections are filled in this order; answers and turns compete by their scores, and what states something counts 1.5 times.
 In the pack the pinned memories come first, then what answers, then the rest of the profile, then the latest. What answers has
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -239,7 +239,7 @@ class _Choosing:
         return self._resolved([turn for turn in own if key_of(turn) not in known])[1]
 
     def fill_up(self, used: int) -> None:
-        """Fill the rest of the budget with memories, and then with the user's latest statements about himself."""
+        """Fill the rest of the budget with memories, and with the user's latest statements about himself."""
         search, request = self._search, self._request
         budget = search.budget or 0
         if request.filled is not None:
@@ -247,15 +247,16 @@ class _Choosing:
         self._room = packs.inside(budget, search.unit) or 0 if not used else max(0, budget - used)
         if not request.latest:
             return
-        asks = bool(search.question.strip())
+        asks, stated = bool(search.question.strip()), list[MemoryState]()
         if "memories" in search.among:
-            learned = [
-                memory for memory in self._newest(KINDS) if memory.origin is not None and not _is_by_rules(memory)
-            ]
+            stated = [memory for memory in self._newest(KINDS) if not _is_by_rules(memory)]
+            learned = [memory for memory in stated if memory.origin is not None]
             self._take(self._of_states(learned), LATEST, share=1)
         if asks and self._best >= ANSWERED:
             return
-        self._take([*self._unread_turns(), *self._profile], LATEST, share=None if asks else 1)
+        handed_in = self._of_states(memory for memory in stated if memory.origin is None)
+        in_turn = (hit for pair in zip_longest(handed_in, self._unread_turns()) for hit in pair if hit is not None)
+        self._take(chain(in_turn, self._profile), LATEST, share=None if asks else 1)
 
     def _unread_turns(self) -> Iterator[RecallHit]:
         """Yield the user's newest statements about himself that no model has read, or the memories that stand for them."""

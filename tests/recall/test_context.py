@@ -100,9 +100,17 @@ def test_a_memory_shows_the_day_since_which_it_holds(agent: Ledger) -> None:
 
 def test_without_a_question_it_has_the_profile_and_the_latest_statements(agent: Ledger) -> None:
     agent.remember("The user's name is Ada.", kind="identity")
-    agent.remember("Water boils at 100 degrees.")
     said(agent, "My cat is called Muri.")
     assert sections(agent.context("")) == [("profile", "The user's name is Ada."), ("latest", "My cat is called Muri.")]
+
+
+def test_what_was_remembered_by_hand_is_among_the_latest_unless_the_question_is_answered(agent: Ledger) -> None:
+    agent.remember("The tests need Docker.")
+    agent.remember("Lea is allergic to kiwi.")
+    both = {("latest", "The tests need Docker."), ("latest", "Lea is allergic to kiwi.")}
+    assert set(sections(agent.context(""))) == both
+    assert set(sections(agent.context("What is the capital of Peru?"))) == both
+    assert sections(agent.context("Lea's allergies?")) == [("answer", "Lea is allergic to kiwi.")]
 
 
 def test_a_profile_of_a_hundred_facts_does_not_push_out_the_answer(agent: Ledger) -> None:

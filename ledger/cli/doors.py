@@ -1,4 +1,4 @@
-"""The commands of the doors: the MCP server, the HTTP server, and the tokens of doors that listen on a network."""
+"""The commands of the doors: the MCP server, the HTTP server, the page, and the tokens of doors that listen on a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from ledger.cli.calling import ShellCall
 from ledger.cli.output import Stopped, Usage, say
-from ledger.domain.errors import RejectedError
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.projects.folders import working_folder
 
 
@@ -82,6 +82,39 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
     return None
 
 
+def web(
+    call: ShellCall, address: str = "", *, write: bool = False, open: bool = False, as_of: str | None = None
+) -> object:
+    """Show one user's memory in a browser on this machine: what is believed, why, and what an agent would see.
+
+    Args:
+        address: Listen on HOST:PORT of this machine; a free port of 127.0.0.1 if left out.
+        write: Offer buttons that correct, end, release and undo; without it the page only reads.
+        open: Open the browser, which gets the address from a private file.
+        as_of: Show the memory as known then: a position, or a time with its offset.
+    """
+    try:
+        from ledger.web.serving import place
+        from ledger.web.serving import serve as serve_page
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "jinja2", "markupsafe", "uvicorn", "h11"):
+            raise
+        raise RejectedError(
+            f'the page needs the package {error.name}: pip install "belief-ledger[web]"', rule="extra"
+        ) from None
+    host, port = place(address)
+    if not os.path.lexists(call.settings.path):
+        raise NotFoundError(f"there is no ledger at {call.settings.path}; name one with --db or LEDGER_PATH")
+
+    def ready(link: str) -> None:
+        print(link, flush=True)
+        say("the address works once; Ctrl-C stops the page", quiet=call.options["quiet"])
+
+    with _stopped_if_taken():
+        serve_page(call.settings, host=host, port=port, writes=write, as_of=as_of, opens=open, ready=ready)
+    return None
+
+
 @contextmanager
 def _stopped_if_taken() -> Iterator[None]:
     """End with exit code 1 if nothing can listen on the address, as if another program does."""
@@ -148,4 +181,4 @@ def token(
     return {"name": made.name, "user": made.user, "token": made.token}
 
 
-DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "serve": serve, "token": token}
+DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "serve": serve, "token": token, "web": web}

@@ -1,0 +1,144 @@
+"""The application: one table of pages, and the four forms that each page has."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger.web import beliefs
+from ledger.web.asking import Desk, Listing, View, WebQuestion, pairs_of
+from ledger.web.gate import FRONT, PageGate, WebSession
+from ledger.web.rendering import POLICY, environment, markdown
+
+FORMS = {  # of a page: the end of its address, and the type of the answer
+    "json": "application/json",
+    "jsonl": "application/jsonl; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+}
+_logger = logging.getLogger("ledger")
+
+
+@dataclass(frozen=True)
+class WebPage:
+    """A page: its function, and its name in the list of pages; "" for a page about one subject, whose id ends the address."""
+
+    view: Callable[[WebQuestion], View]
+    label: str = ""
+
+
+PAGES = {
+    "beliefs": WebPage(beliefs.beliefs, "Beliefs"),
+    "belief": WebPage(beliefs.belief),
+}
+
+
+class PageApp:
+    """The pages as an ASGI application over an open ledger, without the gate.
+
+    Args:
+        desk: What the page is about.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self._templates = desk, environment()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        answer = await run_in_threadpool(self._answer, request)
+        await answer(scope, receive, send)
+
+    def _answer(self, request: Request) -> Response:
+        try:
+            return self._page(request)
+        except LedgerError as error:
+            kinds = ((NotFoundError, 404), (ConflictError, 409), (RejectedError, 400))
+            status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
+            return self._failed(request, status, str(error))
+        except Exception:
+            _logger.exception("a page failed")
+            return self._failed(request, 500, "this is a mistake in memory-ledger; the terminal shows it")
+
+    def _page(self, request: Request) -> Response:
+        path = request.url.path
+        if path == "/":
+            return RedirectResponse(FRONT, 303)
+        if path == "/favicon.ico":
+            return Response(status_code=204)
+        name, _, subject = path.strip("/").partition("/")
+        place, dot, form = (subject or name).rpartition(".")
+        if not dot or form not in FORMS:
+            place, form = subject or name, ""
+        name, subject = (name, place) if subject else (place, "")
+        page = PAGES.get(name)
+        if page is None or bool(subject) == bool(page.label) or request.method == "POST":
+            raise NotFoundError(f"there is no page {path!r:.60}")
+        asked = WebQuestion(
+            self._desk, f"/{name}/{subject}" if subject else f"/{name}", pairs_of(request.url.query), subject
+        )
+        view = page.view(asked)
+        if not form:
+            return self._html(view, asked)
+        headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'} if form == "jsonl" else None
+        return StreamingResponse(_exported(view, form), headers=headers, media_type=FORMS[form])
+
+    def _html(self, view: View, asked: WebQuestion, **more: object) -> Response:
+        template = self._templates.get_template(view.template)
+        labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
+        text = template.render(view=view, asked=asked, desk=self._desk, pages=labels, **view.data, **more)
+        return Response(text.encode("utf-8", "replace"), view.status, media_type="text/html; charset=utf-8")
+
+    def _failed(self, request: Request, status: int, message: str) -> Response:
+        if request.url.path.rpartition(".")[2] in FORMS:
+            return PlainTextResponse(message + "\n", status)
+        asked = WebQuestion(self._desk, request.url.path, ())
+        return self._html(View("failed.html", "This did not work", "", {"message": message}, status=status), asked)
+
+
+def _exported(view: View, form: str) -> Iterator[bytes]:
+    """Yield a page in another form; "jsonl" and "md" of a listing have every row that the filters select."""
+    listing: Listing[object] | None = view.listing
+    if form == "json" or (form == "jsonl" and listing is None):
+        yield msgspec.json.encode(view.plain.get("plain") or view.plain) + b"\n"
+    elif listing is None:
+        yield view.markdown.encode("utf-8", "replace")
+    elif form == "jsonl":
+        for row in listing.every():
+            yield msgspec.json.encode(listing.plain(row)) + b"\n"
+    else:
+        yield f"# {view.title}\n\n{markdown(view.scope)}\n\n".encode("utf-8", "replace")
+        for row in listing.every():
+            yield (listing.line(row) + "\n").encode("utf-8", "replace")
+
+
+def make_app(
+    ledger: Ledger,
+    *,
+    host: str,
+    user: str,
+    session: WebSession,
+    writes: bool = False,
+    as_of: str | None = None,
+) -> ASGIApp:
+    """Return the page behind its gate, over an open ledger that the caller closes.
+
+    Args:
+        ledger: The open ledger, bound to the user.
+        host: The value of Host of every request, as in "127.0.0.1:8767".
+        user: The user whose memory is shown.
+        session: The secrets of this run; its token opens the page once.
+        writes: Offer buttons that change the ledger.
+        as_of: The moment that every page shows; None for now, and for the moment that an address names.
+    """
+    others = any(name != user for name in ledger.maintenance.users(limit=2))
+    desk = Desk(ledger, session, user, writes and as_of is None, as_of, others)
+    if as_of is not None:
+        WebQuestion(desk, "/", ())  # a moment that does not exist is refused before anybody listens
+    return PageGate(PageApp(desk), host=host, session=session, policy=POLICY)

@@ -93,7 +93,7 @@ class AsyncSessionRead(AsyncArea):
         """Return the summaries of the session, to list them and to draw their graph."""
 
     async def window(
-        self, budget: int, *, unit: Unit = "tokens", question: str | None = None, share: float = 0.25,
+        self, budget: int, *, unit: Unit = "tokens", question: str | None = None, share: float | None = None,
         summary_share: float = 0.2, among: Iterable[Corpus] = ("memories", "chunks", "turns"), tail: int = 32,
         receipt: bool = False,
     ) -> Window:

@@ -206,6 +206,14 @@ def weighed(messages: Iterable[MessageToWeigh], most: int) -> Iterator[Sentence]
     return _without_repeats(sorted((_closely(sentence, seen, len(chosen)) for sentence in chosen), key=_order), seen)
 
 
+def weights(texts: Sequence[str]) -> list[float]:
+    """Return the weight of each text among the others: that of its weightiest sentence, said by nobody."""
+    found = [0.0] * len(texts)
+    for sentence in weighed([MessageToWeigh(0, "", text) for text in texts], sum(map(len, texts))):
+        found[sentence.message] = max(found[sentence.message], sentence.weight)
+    return found
+
+
 def _order(sentence: Sentence) -> tuple[float, int, int]:
     return -sentence.weight, -sentence.message, sentence.start
 

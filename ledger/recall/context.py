@@ -1,9 +1,11 @@
 """Context: a pack of the memories and turns that the next prompt needs, within one budget, each line with its day.
 
-The pack has five sections. No item stands in two of them.
+The pack has six sections. No item stands in two of them.
 
 section   items
 pinned    memories with the tag ``pinned``, newest first, in at most half of the budget
+session   for a window: the rules, goals and preferences that come from its session, in at most half of the budget; after the
+          answers the other memories that come from it and that its summaries do not say, the weightiest first
 profile   memories about the user, his standing rules and preferences, in at most a quarter: matching ones, then the newest
 answer    active memories and chunks of documents, and the current memories that come from the turns that match the question
 turn      matching messages for which no memory stands: the user's own, those of other speakers with half of the question,
@@ -12,7 +14,8 @@ latest    memories that a model learned, newest first; then, if nothing answers 
           handed in and the user's statements about himself that no model has read, in turn, the newest of each first
 
 The sections are filled in this order; answers and turns compete by their scores, and what states something counts 1.5 times.
-In the pack the pinned memories come first, then what answers, then the rest of the profile, then the latest. What answers has
+In the pack the pinned memories come first, then the rules, goals and preferences of the session, then what answers, then the
+rest of the profile, the other memories of the session, and the latest. What answers has
 two parts, the items with a third of the best score and the others; in each the newest day comes first, so that a statement that
 still holds comes before the statement that it replaced. Other speakers' turns come last among the answers.
 """
@@ -33,6 +36,7 @@ from ledger.domain import passages as pieces
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, flags, normalise
 from ledger.english import question as questions
+from ledger.english import weighing
 from ledger.english.alike import are_of_one_form, content_stems, share_stems, stems_in_order
 from ledger.english.porter import stem
 from ledger.english.question import Question, any_of
@@ -67,8 +71,11 @@ if TYPE_CHECKING:
     from ledger.core.who import Who
 
 AMONG = ("memories", "chunks", "turns")
-PINNED, PROFILE, ANSWER, TURN, LATEST = "pinned", "profile", "answer", "turn", "latest"
+PINNED, SESSION, PROFILE, ANSWER, TURN, LATEST = "pinned", "session", "profile", "answer", "turn", "latest"
 PIN = "pinned"  # the tag of pinned memories
+STANDING = ("rule", "goal", "preference")  # the kinds of a session's memories that stand in front of its window
+OF_SESSION = 1_000  # the most memories of a session that are looked at, the newest (our choice)
+SAID = 0.8  # the least part of a memory's stems that a sentence of a summary has that says it (as of sentences that repeat)
 SHARES = {PINNED: 2, PROFILE: 4, LATEST: 4}
 """A section's largest part of the budget: the half and the quarter."""
 
@@ -102,6 +109,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True):
         shown: The positions of the messages that the prompt contains; None for all messages of the session's window.
         latest: True to fill the room that is left with the latest memories and statements.
         filled: The part of the budget up to which they fill the pack; None for the whole.
+        summaries: The texts of the summaries in the session's window; None if the session's memories have no section.
     """
 
     search: RecallRequest
@@ -109,6 +117,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True):
     shown: frozenset[int] | None = None
     latest: bool = True
     filled: int | None = None
+    summaries: tuple[str, ...] | None = None
 
 
 def checked(request: ContextRequest) -> ContextRequest:
@@ -175,10 +184,11 @@ class _Choosing:
         self._latest = list[tuple[frozenset[str], list[str]]]()
         self._chosen, self._cut = dict[Key, tuple[RecallHit, Item]](), dict[Key, Item]()
         self._window = _window_of(self._connection, request)
+        self._in_window = set[Key]()  # the memories of the session that its window says
 
     @property
     def items(self) -> list[Item]:
-        """Return the chosen items in the order of the pack: pinned, the answers, the rest of the profile, the latest.
+        """Return the chosen items in the order of the pack, part by part.
 
         Other speakers' turns come last among the answers. In each part the newest day comes first, and of a day the memories
         come before the turns, the newest of the turns first.
@@ -195,8 +205,11 @@ class _Choosing:
     def answer(self, ranked: Sequence[RecallHit]) -> None:
         """Choose the pinned memories, the user's profile, and the answers to the question."""
         texts, turns = [hit for hit in ranked if not is_turn(hit)], [hit for hit in ranked if is_turn(hit)]
+        left_out = list[RecallHit]()
         if "memories" in self._search.among:
             self._take(self._pinned(), PINNED)
+            standing, left_out = self._of_session()
+            self._take(standing, SESSION, share=2)
             matching = [hit for hit in texts if hit.candidate.kind in packs.PROFILE_KINDS]
             self._profile = self._of_states(self._newest(packs.PROFILE_KINDS))
             self._take([*matching, *self._profile], PROFILE)
@@ -213,6 +226,47 @@ class _Choosing:
         self._best = max((hit.candidate.match for hit in answers), default=0.0)
         answers += self._related(answers)
         self._take(sorted(answers, key=_weight, reverse=True), ANSWER)
+        self._take(left_out, SESSION)
+
+    def _of_session(self) -> tuple[list[RecallHit], list[RecallHit]]:
+        """Return the session's rules, goals and preferences, and its other memories that the window does not say.
+
+        What the window does not say comes first, of that what the user is (in the year stories his allergies are that), then
+        what weighs most.
+        """
+        window, summaries = self._window, self._request.summaries
+        if window is None or summaries is None:
+            return [], []
+        condition, values = self._finder.memories.condition()
+        states = memories.of_session(self._connection, condition, values, window.session, OF_SESSION)
+        said = [stems(sentence) for text in summaries for _, sentence in weighing.sentences(text)]
+        weights = weighing.weights([state.content or "" for state in states])
+        shown = self._cited_in(window, states)
+        ranked = list[tuple[bool, bool, float, RecallHit]]()
+        for state, weight in zip(states, weights, strict=True):
+            hit = of_memory(state, self._finder.policy, self._search.now)
+            if is_said := state.row in shown or _is_said(state.content or "", said):
+                self._in_window.add(key_of(hit))
+            ranked.append((is_said, state.kind not in packs.PROFILE_KINDS, -weight, hit))
+        ranked.sort(key=lambda each: each[:3])
+        standing = [hit for *_, hit in ranked if hit.candidate.kind in STANDING]
+        return standing, [hit for is_said, *_, hit in ranked if not is_said and hit.candidate.kind not in STANDING]
+
+    def _cited_in(self, window: _Window, states: Sequence[MemoryState]) -> set[int]:
+        """Return the rows of the memories whose messages in the session the window shows, all that a memory may rest on."""
+        turns = {source for state in states for source in state.sources if source.startswith("i_")}
+        places, shown = dict[str, list[tuple[str, int]]](), set[int]()
+        for (id, part), place in sessions.places(self._connection, turns).items():
+            places.setdefault(id, []).append((part, place))
+        for state in states:
+            at = state.origin.position if state.origin is not None else 0
+            field = state.origin.field if state.origin is not None and not at else ""
+            parts = chain.from_iterable(places.get(source, ()) for source in state.sources)
+            cited = [place for part, place in parts if part == (field or part)]
+            cited += [at] if at else []
+            if cited and all(map(window.shows, cited)):
+                shown.add(state.row)
+        return shown
 
     def _related(self, answers: Sequence[RecallHit]) -> list[RecallHit]:
         """Return newer turns that share a rare word with the best answers, that no model has read and no memory stands for.
@@ -337,6 +391,8 @@ class _Choosing:
             return 0
         size = packs.sizes([item], self._search.unit)[0]
         why = "repeated" if words in self._contents else ""
+        if item.section == LATEST and key in self._in_window:
+            why = "window"
         latest = item.content or "" if item.section == LATEST and is_turn(hit) else ""
         stems, in_order = content_stems(latest), stems_in_order(latest)
         if not why and any(
@@ -467,6 +523,16 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
     return _Window(id, request.shown, (*hidden, *summed))
 
 
+_OF_USER = frozenset(stems("user"))  # a memory names the speaker, and a message does not
+
+
+def _is_said(text: str, said: Iterable[frozenset[str]]) -> bool:
+    """Return True if a sentence of a summary has nearly all stems of a short memory, and all its figures."""
+    own = content_stems(text) - _OF_USER
+    figures = {word for word in own if any(map(str.isdigit, word))}
+    return bool(own) and any(figures <= sentence and len(own & sentence) >= SAID * len(own) for sentence in said)
+
+
 CLOSING = ("'", '"', "’", "”", "»", ")")  # no clause begins with one
 FIRST_PERSON = re.compile(r"(?<!\w)(?:i|i['’]?m|i['’]?ve|me|my|mine|we|us|our|ours)(?!\w)", re.IGNORECASE)
 NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside a sentence
@@ -527,12 +593,14 @@ def _part(hit: RecallHit, section: str, near: float) -> int:
     """Return the number of the part of the pack in which an item stands."""
     if section == PINNED:
         return 0
+    if section == SESSION:
+        return 1 if hit.candidate.kind in STANDING else 6
     if section == LATEST:
-        return 5
+        return 7
     weight = max(_weight(hit), hit.candidate.signals.get("related", 0.0))  # a change stands with what it changes
     if section == PROFILE and not weight:
-        return 4
-    return 3 if _is_others(hit) else 1 if weight >= near else 2
+        return 5
+    return 4 if _is_others(hit) else 2 if weight >= near else 3
 
 
 def _is_by_rules(memory: MemoryState) -> bool:

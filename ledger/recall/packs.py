@@ -73,7 +73,7 @@ class Item(Answer, frozen=True, kw_only=True):
     that a weak match shows: the share of the question's words that the item has, weighted by rarity, or with an embedder the
     cosine if that is more. ``content`` is the text in the pack. ``cut`` is the reason why the item is not in the pack, "" in the
     pack. ``conflicts`` are the ids of the open conflicts of a memory. ``section`` is the section of a context
-    that the item is in: "pinned", "profile", "answer", "turn" or "latest".
+    that the item is in: "pinned", "session", "profile", "answer", "turn" or "latest".
     """
 
     rank: int

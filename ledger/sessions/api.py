@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
     from ledger.types import ModelLike, SummarizerLike
 
-SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20
+SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.2, 120.0, 20
 Scopes = Literal["both", "message", "summary"]
 Orders = Literal["newest", "relevance"]
 
@@ -182,7 +182,7 @@ class SessionRead(Area):
         *,
         unit: Unit = "tokens",
         question: str | None = None,
-        share: float = SHARE,
+        share: float | None = None,
         summary_share: float = SUMMARY_SHARE,
         among: Iterable[Corpus] = ("memories", "chunks", "turns"),
         tail: int = FRESH_TAIL,
@@ -198,7 +198,9 @@ class SessionRead(Area):
             budget: The most that the window may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
             question: A text about which memories are added, as ``Ledger.context`` returns them, without those in the window.
-            share: The part of the budget that memories may take of the room that the last user turn leaves, from 0 and below 1.
+            share: The part of the budget that memories may take of the room that the last user turn leaves, from 0 and below 1;
+                with a question a quarter if None. Given without a question, the memories are the rules, goals and preferences
+                of this session, what its summaries left out, and the latest.
             summary_share: The part of the budget that is kept for summaries, from 0 and below 1; ``Window.summaries_evicted`` is
                 the number of summaries that did not fit.
             among: The sources of the memories: "memories", "chunks", "turns".

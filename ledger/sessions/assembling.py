@@ -49,7 +49,7 @@ class WindowRequest(Struct, frozen=True):
 
     budget: int
     unit: str
-    share: float
+    share: float | None
     summary_share: float
     tail: int
 
@@ -63,7 +63,7 @@ def assemble(
     budget_tokens: int,
     *,
     question: str | None = None,
-    share: float = SHARE,
+    share: float | None = None,
     summary_share: float = SUMMARY_SHARE,
     among: Iterable[str] = context.AMONG,
     tail: int = FRESH_TAIL,
@@ -83,7 +83,8 @@ def assemble(
         budget_tokens: The most that the window may take, counted in ``unit``.
         question: A text about which memories are recalled into the window, within ``share`` of the budget and within the room
             that the last user turn leaves. The conversation takes the unused part of the share.
-        share: The part of the budget for memories, from 0 and below 1.
+        share: The part of the budget for memories, from 0 and below 1. None is a quarter with a question, and nothing without.
+            A share without a question is for the session's own memories and the latest.
         summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
         among: The corpora of the memories.
         tail: A last user turn of at most so many items is never shortened by leaving out items.
@@ -96,7 +97,7 @@ def assemble(
     request = WindowRequest(_whole("budget", budget_tokens), unit, share, summary_share, tail)
     one_of("unit", unit, tuple(UNITS))
     _whole("tail", tail)
-    for name, part in (("share", share), ("summary_share", summary_share)):
+    for name, part in (("share", share or 0), ("summary_share", summary_share)):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < 1:
             raise RejectedError(f"{name} is a part of the budget, a number from 0 and below 1, and {part!r:.40} is not")
     if receipt and conversation.kept_out:
@@ -137,30 +138,41 @@ def _without_entries(
 def _recalled(
     conversation: Conversation, question: str | None, window_request: WindowRequest, among: Iterable[str], receipt: bool
 ) -> Pack | None:
-    """Return the recalled memories, which together with the text around them fit the room that the conversation leaves."""
-    if question is None or not question.strip():
+    """Return the recalled memories, which together with the text around them fit the room that the conversation leaves.
+
+    Left out are the messages that the window shows whatever the memories take.
+    """
+    asks, share = bool(question and question.strip()), window_request.share
+    share = SHARE if share is None and asks else share
+    if not share and not asks:
         return None
-    room, shown = window_request.budget, frozenset[int]()
+    room, shown, said = window_request.budget, frozenset[int](), tuple[str, ...]()
+    most = int(window_request.budget * (share or 0))
     with conversation.reading() as (connection, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
         if state is not None:
             measured = Measured(conversation, connection, state, window_request)
             room -= measured.needed
-            shown = frozenset(
-                item.position for item in measured.fitted(window_request.budget).items if not item.is_summary
-            )
+            block = rendering.memory_block(["memories"])  # as large as the text around memories, or larger
+            around = len(block) if window_request.unit == "chars" else conversation.counter.of_text(block)
+            fitted = measured.fitted(max(1, window_request.budget - most - around - MESSAGE_TOKENS))
+            shown = frozenset(item.position for item in fitted.items if not item.is_summary) - fitted.shortened.keys()
+            summed = [item for item in fitted.items if item.is_summary]
+            said = tuple(measured.entry(item, fitted.shortened.get(item.position)).content or "" for item in summed)
     engine = conversation.engine
     search = RecallRequest(
-        question=question,
+        question=question or "",
         user=conversation.user,
         now=engine.now(),
         project=project,
         among=tuple(among),
-        budget=max(0, min(int(window_request.budget * window_request.share), room)),
+        budget=max(0, min(most, room)),
         unit=window_request.unit,
     )
-    filled = LATEST * (CHARS if window_request.unit == "chars" else 1)
-    request = context.checked(ContextRequest(search=search, session=session, shown=shown, filled=filled))
+    filled = LATEST * (CHARS if window_request.unit == "chars" else 1) if asks else None
+    request = context.checked(
+        ContextRequest(search=search, session=session, shown=shown, filled=filled, summaries=said)
+    )
     while True:
         pack, about = context.packed(engine, request)
         over, budget = pack.used + _frame(conversation, (), pack, window_request.unit) - room, request.search.budget
@@ -193,7 +205,7 @@ class Measured:
         The turn is measured whole if it fits, else with its older tool results shortened.
         """
         request, newest = self.window_request, (item for item in self.items() if not item.is_summary)
-        room = request.budget - int(request.budget * request.share)
+        room = request.budget - int(request.budget * (SHARE if request.share is None else request.share))
         turn = assembly.turn_of(newest, self.request, room, tail=request.tail, shortest=request.shortest)
         whole = turn.complete and not turn.left_out and turn.whole <= request.budget
         return turn.whole if whole else turn.least

@@ -129,6 +129,18 @@ def newest(
     return sorted(map(from_row, rows), key=memory.since, reverse=True)[:limit]
 
 
+def of_session(
+    connection: sqlite3.Connection, condition: str, values: Sequence[object], session: str, limit: int
+) -> list[MemoryState]:
+    """Return the newest memories that cite a session or a captured turn of it and meet a condition on ``m``."""
+    sql = (
+        "SELECT m.* FROM memories m WHERE m.row IN (SELECT memory FROM dependents WHERE source = ? UNION ALL SELECT d.memory"
+        " FROM interactions i CROSS JOIN dependents d ON d.source = i.id WHERE i.session = ?)"
+        f" AND {condition} ORDER BY m.row DESC LIMIT ?"
+    )
+    return [from_row(row) for row in connection.execute(sql, (session, session, *values, limit))]
+
+
 def citing(
     connection: sqlite3.Connection, sources: Sequence[str], messages: Sequence[int]
 ) -> Iterator[tuple[str, MemoryState]]:

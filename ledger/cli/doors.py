@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -22,6 +22,7 @@ def mcp(
     read_only: bool = False,
     reviewer: bool = False,
     http: list[str] | None = None,
+    name: Sequence[str] = (),
     without_token: bool = False,
 ) -> object:
     """Serve the memory to agents over the Model Context Protocol, on standard input and output or over HTTP.
@@ -32,6 +33,7 @@ def mcp(
         read_only: Offer no tool that writes.
         reviewer: Also offer promote, reject, undo, erase and distrust, each after a question to the person.
         http: Listen on HOST:PORT (127.0.0.1:8765 if left out) for requests with a token, instead of standard input.
+        name: With --http: a NAME or NAME:PORT that requests may name as their host, as behind a proxy; may be given again.
         without_token: Serve everybody on this machine as --user; only with --http on a loopback address.
     """
     try:
@@ -54,17 +56,19 @@ def mcp(
             read_only=read_only,
             reviewer=reviewer,
             http=None if http is None else "".join(http),
+            names=name,
             without_token=without_token,
             ready=_listening(call, "/mcp"),
         )
     return None
 
 
-def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> object:
+def serve(call: ShellCall, address: str = "", *, name: Sequence[str] = (), read_only: bool = False) -> object:
     """Serve the memory to programs over HTTP with JSON: each request needs a token (`token make`), which names the user.
 
     Args:
         address: Listen on HOST:PORT; 127.0.0.1:8766 if left out.
+        name: A NAME or NAME:PORT that requests may name as their host, as behind a proxy; may be given again.
         read_only: Offer nothing that writes.
     """
     try:
@@ -75,10 +79,10 @@ def serve(call: ShellCall, address: str = "", *, read_only: bool = False) -> obj
         if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
             raise
         raise RejectedError(str(error), rule="extra") from None
-    host, port = listening.address(address, PORT)
+    host, port = listening.address(address, PORT, is_named=bool(name))
     ready = functools.partial(_listening(call, ", with the API at /openapi.json"), host, port)
     with _stopped_if_taken():
-        serve_http(call.settings, host=host, port=port, read_only=read_only, ready=ready)
+        serve_http(call.settings, host=host, port=port, names=name, read_only=read_only, ready=ready)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from ledger import RejectedError
 
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+EVERY = ("0.0.0.0", "::")  # the addresses that mean all of a machine's, or of a container's
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,16 @@ class OwnNames:
     origins: tuple[str, ...]
 
 
-def address(text: str, port: int) -> tuple[str, int]:
+def address(text: str, port: int, *, is_named: bool = False) -> tuple[str, int]:
     """Return the host and the port of "HOST:PORT", "HOST", "PORT" or ""; an IPv6 address stands in brackets.
 
     Args:
         text: The text of a person.
         port: The port of a text without a port.
+        is_named: True if the person gave the names by which requests reach the door.
 
     Raises:
-        RejectedError: The text is no such address, is a file, or means every address of the machine.
+        RejectedError: The text is no such address, is a file, or means every address of the machine and no name was given.
     """
     if os.path.isfile(text):
         raise RejectedError(f"{text!r:.60} is a file, and an address to listen on was asked for: --db names the ledger")
@@ -41,10 +44,10 @@ def address(text: str, port: int) -> tuple[str, int]:
     if number and not (number.isascii() and number.isdigit() and 0 < int(number) < 65_536):
         raise RejectedError(f"{text!r:.60} is no address to listen on; HOST:PORT, HOST and PORT are, as {HOST}:{port}")
     host = host.removeprefix("[").removesuffix("]") or HOST
-    if host in ("0.0.0.0", "::"):
+    if host in EVERY and not is_named:
         raise RejectedError(
             f"{host} is every address of this machine, and a request has to name the one it was sent to (Host); "
-            "name an address, or put a proxy with TLS before the loopback address"
+            "name an address, say with --name what requests name, or put a proxy with TLS before the loopback address"
         )
     return host, int(number or port)
 
@@ -95,9 +98,25 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def own_names(host: str, port: int) -> OwnNames:
-    """Return the names of a door: of a loopback address all loopback names, else the name that was given."""
-    name = _bracketed(host)
-    names = {*LOOPBACK, name} if is_loopback(host) else {name}
-    hosts = sorted(f"{name}:{port}" for name in names) + sorted(names if port in (80, 443) else ())
+def own_names(host: str, port: int, names: Sequence[str] = ()) -> OwnNames:
+    """Return the names of a door: of a loopback address all loopback names, else the name that was given.
+
+    Args:
+        host: The host that the door listens on. If it is every address, the door has the loopback names.
+        port: The port that the door listens on.
+        names: More names, "NAME" or "NAME:PORT", such as those of a proxy or of a port that a container publishes.
+
+    Raises:
+        RejectedError: A name has no such form.
+    """
+    for name in names:
+        if not re.fullmatch(r"([\w.-]+|\[[\da-fA-F:]+\])(:\d{1,5})?", name, re.ASCII):
+            raise RejectedError(
+                f"--name takes the NAME or the NAME:PORT that requests name, and {name!r:.60} is neither"
+            )
+    own = _bracketed(host)
+    known = {*LOOPBACK} if host in EVERY else {*LOOPBACK, own} if is_loopback(host) else {own}
+    hosts = sorted(f"{name}:{port}" for name in known) + sorted(known if port in (80, 443) else ())
+    hosts += [each for name in map(str.lower, names) for each in (name, f"{name}:{port}")]
+    hosts = list(dict.fromkeys(hosts))
     return OwnNames(tuple(hosts), tuple(f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts))

@@ -27,6 +27,23 @@ def test_an_address_is_loopback_unless_it_was_named() -> None:
             address(text, 8765)
 
 
+def test_every_address_needs_the_names_that_requests_may_name() -> None:
+    with pytest.raises(RejectedError, match="say with --name what requests name"):
+        address("0.0.0.0:8766", 8766)
+    assert address("0.0.0.0:8766", 8766, is_named=True) == ("0.0.0.0", 8766)
+    names = own_names("0.0.0.0", 8766, ["memory", "Notes.example.org", "localhost:8081"])
+    assert {"localhost:8766", "memory:8766", "notes.example.org", "localhost:8081"} <= {*names.hosts}
+    assert "0.0.0.0:8766" not in names.hosts and "evil.example:8766" not in names.hosts
+    assert "https://notes.example.org" in names.origins
+    assert own_names("127.0.0.1", 8766, ["memory"]).hosts[:3] == own_names("127.0.0.1", 8766).hosts
+
+
+@pytest.mark.parametrize("name", ["", "*", "http://memory", "memory/", "memory:port", "a b"])
+def test_a_name_that_no_header_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(RejectedError, match="--name takes the NAME"):
+        own_names("0.0.0.0", 8766, [name])
+
+
 def test_an_ipv6_address_stands_in_brackets_in_a_url() -> None:
     assert (url("::1", 8765), url("127.0.0.1", 8765)) == ("http://[::1]:8765", "http://127.0.0.1:8765")
 

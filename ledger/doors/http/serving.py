@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
 
@@ -41,7 +41,13 @@ class Server(WebServer):
 
 
 def serve(
-    settings: Settings, *, host: str, port: int, read_only: bool = False, ready: Callable[[], None] | None = None
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    names: Sequence[str] = (),
+    read_only: bool = False,
+    ready: Callable[[], None] | None = None,
 ) -> None:
     """Open the ledger and serve it until SIGINT or SIGTERM.
 
@@ -49,13 +55,15 @@ def serve(
         settings: The path, and all else that a ledger is opened with. A token names the user of each request.
         host: The host to listen on.
         port: The port to listen on.
+        names: More names by which requests reach the server.
         read_only: Offer nothing that writes.
         ready: Called when the server listens.
 
     Raises:
-        RejectedError: Nothing can listen there (rule ``listen``); no ledger was opened.
+        RejectedError: Nothing can listen there (rule ``listen``), or a name has no allowed form; no ledger was opened.
     """
     log_to_stderr()
+    own_names(host, port, names)  # refuses a name before anything listens
     sockets = listen(host, port)
 
     async def run() -> None:
@@ -74,12 +82,13 @@ def server_of(
     *,
     host: str,
     port: int,
+    names: Sequence[str] = (),
     read_only: bool = False,
     bounds: ConnectionBounds | None = None,
     ready: Callable[[], None] | None = None,
     log_url: str | None = None,
 ) -> Server:
     """Return the server over an open ledger, not yet started."""
-    names = own_names(host, port)
-    app = make_app(ledger, TokenFile(ledger.path), names=names, read_only=read_only, log_url=log_url)
+    own = own_names(host, port, names)
+    app = make_app(ledger, TokenFile(ledger.path), names=own, read_only=read_only, log_url=log_url)
     return Server(app, bounds=bounds, ready=ready)

@@ -7,7 +7,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
@@ -35,6 +35,7 @@ def serve(
     read_only: bool = False,
     reviewer: bool = False,
     http: str | None = None,
+    names: Sequence[str] = (),
     without_token: bool = False,
     ready: Callable[[str, int], None] | None = None,
 ) -> None:
@@ -47,6 +48,7 @@ def serve(
         read_only: Offer no tool that writes.
         reviewer: Offer the decisions that a person has to consent to.
         http: The address to listen on, as "HOST:PORT", "HOST" or "PORT"; "" for 127.0.0.1:8765; None for stdio.
+        names: More names by which requests over HTTP reach the server.
         without_token: Serve everybody who reaches the loopback address as the user of the settings.
         ready: Called with the host and the port when the server listens over HTTP.
     """
@@ -60,7 +62,10 @@ def serve(
         raise RejectedError(
             "--without-token is for --http; over stdio the person starts the server and no token is needed"
         )
-    host, port = address(http or "", PORT)
+    if http is None and names:
+        raise RejectedError("--name is for --http: over stdio no request names a host")
+    host, port = address(http or "", PORT, is_named=bool(names))
+    own_names(host, port, names)  # refuses a name before anything listens
     if http is not None and without_token and not is_loopback(host):
         raise RejectedError(
             f"without tokens only a loopback address may be served, and {host} is none; `memory-ledger token make NAME` makes "
@@ -94,7 +99,7 @@ def serve(
                 await server.run_stdio_async()
                 return
             log_to_stderr()
-            app = app_of(server, host, port, tokens)
+            app = app_of(server, host, port, tokens, names)
             listens = functools.partial(ready, host, port) if ready is not None else None
             await WebServer(app, lifespan="on", ready=listens).serve(sockets)
 
@@ -122,19 +127,19 @@ def _close_on_signals(ledger: AsyncLedger) -> None:
         loop.add_signal_handler(number, stop, number)
 
 
-def app_of(server: MemoryServer, host: str, port: int, tokens: TokenFile | None) -> ASGIApp:
+def app_of(server: MemoryServer, host: str, port: int, tokens: TokenFile | None, names: Sequence[str] = ()) -> ASGIApp:
     """Return the application of a server over HTTP, behind the gate that looks at the head of each request."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         host=host,
-        transport_security=security(host, port),
+        transport_security=security(host, port, names),
         max_sessions=SESSIONS,
         session_idle_timeout=IDLE_SECONDS,
     )
     return Gate(app, names=None, tokens=tokens, is_open=lambda path: path != PATH)
 
 
-def security(host: str, port: int) -> TransportSecuritySettings:
+def security(host: str, port: int, names: Sequence[str] = ()) -> TransportSecuritySettings:
     """Return the check of Host and Origin."""
-    names = own_names(host, port)
-    return TransportSecuritySettings(allowed_hosts=[*names.hosts], allowed_origins=[*names.origins])
+    own = own_names(host, port, names)
+    return TransportSecuritySettings(allowed_hosts=[*own.hosts], allowed_origins=[*own.origins])

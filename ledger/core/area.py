@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from ledger.core.who import Who, explaining
+from ledger.core.who import Who
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import name_as_known
@@ -41,13 +40,8 @@ class Area:
         return {name: times.since(name, value, self._engine.now()) for name, value in bounds.items()}
 
     def __init_subclass__(cls) -> None:
-        """Wrap each public method, so that an error about its arguments names ours, and the class that users know."""
+        """Name the methods after the class that users know, as an error about their arguments shows them."""
         name_as_known(cls)
-        for name, member in list(vars(cls).items()):
-            if isinstance(member, classmethod):
-                setattr(cls, name, classmethod(explaining(member.__func__)))
-            elif isfunction(member) and not name.startswith("_"):
-                setattr(cls, name, explaining(member))
 
     if not TYPE_CHECKING:  # a type checker must still report an unknown name, and the call of a namespace, as an error
 

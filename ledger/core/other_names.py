@@ -1,15 +1,9 @@
-"""Names that users bring from mem0, Zep, LangMem and ChromaDB, each with the call or argument of this product.
+"""Names that users bring from mem0, Zep, LangMem and ChromaDB, each with the call of this product.
 
-Only a failing call reads these tables. They offer no second way to do anything.
+Only a name that is not there reads these tables. They offer no second way to do anything.
 """
 
 from __future__ import annotations
-
-import inspect
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
-
-from ledger import types
 
 _SEARCH = "ledger.recall(question) searches"
 _CHANGE = "ledger.supersede(id, text) records a new fact, and ledger.revise(id, text) another wording"
@@ -49,44 +43,6 @@ CALLED = {
 }
 """Hints for objects that users call, by the name of the class; other namespaces list their calls."""
 
-ARGUMENTS = {
-    "agent_id": "agent",
-    "category": "kind",
-    "collection": "project",
-    "conversation_id": "session",
-    "filters": "metadata",
-    "infer": "extract",
-    "k": "limit",
-    "max_tokens": "budget",
-    "memory": "content",
-    "n_results": "limit",
-    "namespace": "project",
-    "project_id": "project",
-    "query": "question",
-    "run_id": "session",
-    "session_id": "session",
-    "source": "sources",
-    "status": "statuses",
-    "text": "content",
-    "thread_id": "session",
-    "threshold": "min_match",
-    "top_k": "limit",
-    "type": "kind",
-    "user_id": "user",
-    "where": "metadata",
-}
-"""Arguments of other products, each with ours; the hint appears if the call takes our argument."""
-
-ELSEWHERE = {
-    "user": "bind(user=…) says whose memory it is",
-    "actor": "bind(actor=…) says who acts",
-    "client": "bind(client=…) says through which program",
-    "channel": "bind(channel=…) says what kind of input it is",
-    "agent": "bind(agent=…) says for which agent",
-    "session": "ledger.session(name) is one conversation, with reads and a search of its own",
-}
-"""Hints for arguments that another call takes."""
-
 
 class UnknownCallError(AttributeError):
     """The call of another product's method on a ledger; the message names our method."""
@@ -117,37 +73,3 @@ def call_error(kind: type) -> TypeError:
     name = kind.__name__.removesuffix("Read")
     own = (call for call in dir(kind) if not call.startswith("_") and callable(getattr(kind, call)))
     return TypeError(f"{name} cannot be called: {CALLED.get(name) or 'its calls are ' + ', '.join(own)}")
-
-
-def unexpected_argument(function: Callable[..., object], keywords: Iterable[str]) -> str | None:
-    """Return the message about the first argument that a function does not take; None if it takes all of them."""
-    parameters = inspect.signature(function).parameters.values()
-    own = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
-    options = [
-        name
-        for parameter in parameters
-        if parameter.kind is parameter.VAR_KEYWORD
-        for name in _options(str(parameter.annotation))
-    ]
-    wrong = next((name for name in keywords if name not in own and name not in options), None)
-    if wrong is None:
-        return None
-    return f"{function.__name__}() got an unexpected keyword argument {wrong!r}; {_hint(wrong, own[1:], options)}"
-
-
-def _options(annotation: str) -> list[str]:
-    """Return the names in a typed dictionary of options, written as "Unpack[WriteOptions]"."""
-    return sorted(getattr(types, annotation.removeprefix("Unpack[").removesuffix("]")).__optional_keys__)
-
-
-def _hint(wrong: str, own: list[str], options: list[str]) -> str:
-    ours = ARGUMENTS.get(wrong, wrong)
-    for name in (ours, f"{ours}s"):
-        if name in own or name in options:
-            return f"here it is {name}="
-    if ours in ELSEWHERE:
-        return ELSEWHERE[ours]
-    if near := get_close_matches(wrong, [*own, *options], 1, 0.7):
-        return f"did you mean {near[0]}?"
-    write_options = f"; besides its own every write takes {', '.join(options)}" if options else ""
-    return f"it takes {', '.join(own) or 'no arguments'}{write_options}"

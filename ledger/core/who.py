@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
-from functools import cached_property, wraps
-from typing import ParamSpec, TypeVar
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +14,6 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, one_of
 from ledger.types import WriteOptions
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Time = str | datetime | date
 CHANNELS = ("user", "tool", "web", "agent", "file")
 _ENVELOPE = ("causation_id", "correlation_id", "actor", "client", "channel", "agent")
@@ -81,24 +78,6 @@ def check_name(name: str, text: object) -> None:
     checked = check_text(name, text, blank_allowed=True)
     if name == "user" and checked.isspace():
         raise RejectedError(f'user is blank ({checked!r:.20}); give a name, and "" is allowed for nobody')
-
-
-def explaining(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a wrapped call whose error about another product's argument names ours."""
-
-    @wraps(function)
-    def call(*places: P.args, **keywords: P.kwargs) -> T:
-        try:
-            return function(*places, **keywords)
-        except TypeError:
-            from ledger.core import other_names
-
-            text = other_names.unexpected_argument(function, keywords)
-            if text is None:
-                raise
-        raise TypeError(text)
-
-    return call
 
 
 def _checked(options: Mapping[str, object]) -> dict[str, object]:

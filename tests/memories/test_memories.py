@@ -109,7 +109,7 @@ def test_a_bound_user_sees_only_own_memories(ledger: Ledger) -> None:
         bob.retract(mine.id)
     bob.close()
     assert ledger.memories.get(mine.id).content == "Ada likes tea."
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'user'; .* says whose memory it is"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'user'; .* every write takes: "):
         ledger.remember("x", user="bob")  # type: ignore[call-arg]
     with pytest.raises(RejectedError):
         ledger.bind(channel="telepathy")  # type: ignore[arg-type]

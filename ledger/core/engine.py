@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ledger.core.apart import fold_to
 from ledger.core.clock import Clock, Random
 from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LiveSnapshot, Snapshot
+from ledger.core.snapshot import Snapshot
 from ledger.core.who import Who
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.late import once
@@ -121,7 +121,7 @@ class Engine(ReadingEngine):
             yield connection
 
     def seen(self, connection: Connection) -> Snapshot:
-        return LiveSnapshot(connection, self.secret, self.valid, self.now, self.schema)
+        return Snapshot(connection, self.secret, self.valid, self.now, self.schema)
 
     @property
     def schema(self) -> str:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from ledger.core.apart import fold_to
 from ledger.core.engine import Engine
 from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import AsOfSnapshot, FoldedSnapshot, Snapshot
+from ledger.core.snapshot import Snapshot
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.log.past_views import Prepare
@@ -79,8 +79,8 @@ class PastEngine(ReadingEngine):
 
     def seen(self, connection: Connection) -> Snapshot:
         if self.folded_privately:
-            return FoldedSnapshot(connection, self.secret, self.valid, self.now, "temp")
-        return AsOfSnapshot(connection, self.secret, self.valid, self.now, self.moment)
+            return Snapshot(connection, self.secret, self.valid, self.now, "temp", is_past=True)
+        return Snapshot(connection, self.secret, self.valid, self.now, position=self.moment, is_past=True)
 
 
 def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEngine:

@@ -3,179 +3,46 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
+
+from msgspec import Struct
 
 from ledger.core.log_reading import SALT_BYTES, damaged_blob, find_row, read_event, read_known, read_stream
 from ledger.domain import ids
 from ledger.domain.errors import AmbiguousIdError, RejectedError
 from ledger.domain.text import check_text
 from ledger.events import AnyEvent, Blob
-from ledger.interactions.rules import InteractionState
-from ledger.memories.rules import MemoryState
 from projections.core.projector import FAMILIES
-from projections.core.rows import Connection, Values
-from projections.search import memory_hits, observation_hits, passages
-from projections.search.memory_hits import MemoryScope
-from projections.views import memories, projects, sessions
-from projections.views.duplicates import content_fingerprint
-from projections.views.memories import MemoryFilter
+from projections.core.rows import Connection
+from projections.views import memories, projects
 
 NOWHERE = "nowhere"  # stands for a name that nothing has
 LIST_LIMIT, LIST_CAP = 50, 500
 MEMORY_CAP = 1_000_000
-ENOUGH = 100  # hits to rank at least, because some of the best may be of another user, project or time
-THEN = "texts, statuses and confidences are those of position {}; the scores take the rarity of a word from today's text index"
 PAGE_CAP = 1_001  # the longest page, and one item more, which shows if there is another page
 
 
-class Snapshot:
-    """The state that a query reads, now or at a moment; the query cannot tell the difference.
+class Snapshot(Struct, frozen=True):
+    """The state that a query reads, now or at a moment.
 
-    ``valid`` is a time of the world: reads answer with what was true at that time. ``now`` returns the present, or for a
-    past moment the latest time recorded by then.
+    Attributes:
+        connection: The tables of that state.
+        secret: The ledger's secret.
+        valid: A time of the world: reads answer with what was true at that time.
+        now: Returns the present, or for a past moment the latest time recorded by then.
+        schema: The schema of the text indexes: "main" for the file, "temp" if this process folded its own.
+        position: The position of a past moment that is read from today's tables; None if the tables are of that state.
+        is_past: True for a past moment: texts of it may be missing both in the indexes and among the texts that wait for them.
     """
 
-    __slots__ = ("connection", "now", "schema", "secret", "valid")
-
-    def __init__(
-        self, connection: Connection, secret: bytes, valid: str | None, now: Callable[[], str], schema: str = "main"
-    ) -> None:
-        self.connection, self.secret, self.valid, self.now = connection, secret, valid, now
-        # the schema of the text indexes: "main" for the file, "temp" if this process folded its own
-        self.schema = schema
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return warnings for a caller who searches."""
-        return ()
-
-    @property
-    def forgets(self) -> bool:
-        """Return True if some texts may be missing both in the indexes and among the texts that wait for them."""
-        return False
-
-    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
-        """Return for each memory whose statement an active memory already makes the id of that active memory."""
-        raise NotImplementedError
-
-    def memory_hits(
-        self, expression: str, wanted: memory_hits.MemoryScope, limit: int
-    ) -> Iterator[tuple[MemoryState, float]]:
-        least = min(limit, ENOUGH)
-        return memory_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
-
-    def passage_hits(
-        self, expression: str, wanted: passages.PassageScope, limit: int
-    ) -> Iterator[tuple[passages.PassageRow, float]]:
-        least = min(limit, ENOUGH)
-        return passages.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
-
-    def has_memory(self, expression: str, wanted: MemoryScope) -> bool:
-        return memory_hits.any_matches(self.connection, expression, wanted, schema=self.schema)
-
-    def has_passage(self, expression: str, wanted: passages.PassageScope) -> bool:
-        return passages.any_matches(self.connection, expression, wanted, schema=self.schema)
-
-    def read_by_model(self, rows: Collection[int]) -> set[int]:
-        """Return those of some messages and captured turns, by their rows, that a model has read."""
-        return sessions.read_by_model(self.connection, rows)
-
-    def observation_hits(
-        self, expression: str, wanted: observation_hits.ObservationScope, limit: int
-    ) -> observation_hits.Hits:
-        return observation_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema)
-
-    def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
-        """Return the matching passages that the index and the texts that wait for it no longer have."""
-        return []
-
-
-class LiveSnapshot(Snapshot):
-    """The state of today, from the tables of the file, or from folded tables if the file cannot be written."""
-
-    __slots__ = ()
-
-    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
-        duplicates = {}
-        for state in states:
-            places = projects.together(self.connection, state.project)
-            user, kind, content = state.user, state.kind, state.content
-            numbers = [content_fingerprint(self.secret, user, kind, place, content) for place in places]
-            sql = (
-                "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
-                f" WHERE d.fingerprint IN ({', '.join('?' * len(numbers))}) AND d.status = 'active' ORDER BY d.memory LIMIT 1"
-            )
-            if (row := self.connection.execute(sql, numbers).fetchone()) is not None:
-                duplicates[state.id] = row[0]
-        return duplicates
-
-
-class FoldedSnapshot(Snapshot):
-    """The state of a past moment, from tables that this process folded from the log up to that moment."""
-
-    __slots__ = ()
-
-    @property
-    def forgets(self) -> bool:
-        return True  # the index may have lost texts of that time
-
-    def active_duplicates(self, states: Sequence[MemoryState]) -> dict[str, str]:
-        """Compare with all active memories once, because the index of duplicates knows only today's."""
-        texts: dict[tuple[object, ...], str] = {}
-        for owner in {state.user for state in states if state.user is not None}:
-            active = memories.listing(self.connection, MemoryFilter(user=owner, statuses=("active",)), limit=2**31)
-            texts |= {(owner, *self._statement_of(memory)): memory.id for memory in active}  # the oldest stays
-        duplicates = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
-        return {id: duplicate for id, duplicate in duplicates.items() if duplicate is not None}
-
-    def _statement_of(self, state: MemoryState) -> tuple[str | None, ...]:
-        kind, project, content = memories.statement_of(state)
-        return kind, projects.main(self.connection, project), content
-
-
-class AsOfSnapshot(FoldedSnapshot):
-    """The state of a past moment, from today's tables seen as they were at ``position``."""
-
-    __slots__ = ("position",)
-
-    def __init__(
-        self, connection: Connection, secret: bytes, valid: str | None, now: Callable[[], str], position: int
-    ) -> None:
-        super().__init__(connection, secret, valid, now)
-        self.position = position
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (THEN.format(self.position),)
-
-    def memory_hits(
-        self, expression: str, wanted: memory_hits.MemoryScope, limit: int
-    ) -> Iterator[tuple[MemoryState, float]]:
-        return memory_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
-
-    def passage_hits(
-        self, expression: str, wanted: passages.PassageScope, limit: int
-    ) -> Iterator[tuple[passages.PassageRow, float]]:
-        return passages.matching_then(self.connection, expression, wanted, self.position, limit=limit)
-
-    def read_by_model(self, rows: Collection[int]) -> set[int]:
-        """Return no rows: the marks of what a model has read keep no past."""
-        return set()
-
-    def has_memory(self, expression: str, wanted: MemoryScope) -> bool:
-        return any(True for _ in self.memory_hits(expression, wanted, limit=1))
-
-    def has_passage(self, expression: str, wanted: passages.PassageScope) -> bool:
-        return any(True for _ in self.passage_hits(expression, wanted, limit=1))
-
-    def observation_hits(
-        self, expression: str, wanted: observation_hits.ObservationScope, limit: int
-    ) -> observation_hits.Hits:
-        return observation_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
-
-    def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
-        return passages.gone(self.connection, self.position, condition, values)
+    connection: Connection
+    secret: bytes
+    valid: str | None
+    now: Callable[[], str]
+    schema: str = "main"
+    position: int | None = None
+    is_past: bool = False
 
 
 # --- from rows to states and texts ------------------------------------------------------------------------------------
@@ -221,11 +88,9 @@ def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     return str(row[0][SALT_BYTES:], "utf-8")
 
 
-def answer_texts(
-    connection: Connection, state: InteractionState, names: Sequence[str] = ("response", "summary")
-) -> dict[str, str | None]:
-    """Return the response and the summary of an interaction, or one of them; blank before there are any."""
-    data = event_data(connection, state.response_at) if state.response_at is not None else None
+def texts_at(connection: Connection, position: int | None, *names: str) -> dict[str, str | None]:
+    """Return texts of the event at a position by the names of their fields; blank without a position."""
+    data = event_data(connection, position) if position is not None else None
     return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
 
 

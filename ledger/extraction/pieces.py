@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.log_reading import read_messages
-from ledger.core.snapshot import answer_texts, load
+from ledger.core.snapshot import load, texts_at
 from ledger.core.work import Work
 from ledger.english.extractor import EXTRACTOR
 from ledger.english.salience import GATES
@@ -129,7 +129,7 @@ def lines_of(
     if line.text.strip():
         yield line
     if turn is not None and line.field == "response" and not model:
-        summary = answer_texts(connection, turn)["summary"]
+        summary = texts_at(connection, turn.response_at, "summary")["summary"]
         if summary and summary.strip():
             yield replace(line, field="summary", text=summary)
 

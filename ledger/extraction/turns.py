@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger.core.engine import Engine
 from ledger.core.log_reading import read_event
-from ledger.core.snapshot import answer_texts, event_data, text_of
+from ledger.core.snapshot import event_data, text_of, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError
@@ -122,7 +122,7 @@ def turn_lines(connection: Connection, subject: InteractionState) -> list[Conver
 def all_lines(connection: Connection, subject: InteractionState) -> list[ConversationLine]:
     """Return the lines of a turn, each with the channel through which its text came in."""
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
-    texts = {"prompt": prompt} | answer_texts(connection, subject)
+    texts = {"prompt": prompt} | texts_at(connection, subject.response_at, "response", "summary")
     return [
         replace(line, channel=event.envelope.channel)
         for line in turns.of_interaction(subject, texts)

@@ -10,7 +10,7 @@ import msgspec
 
 from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row, read_all, read_event
-from ledger.core.snapshot import answer_texts, load
+from ledger.core.snapshot import load, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules
@@ -268,7 +268,8 @@ def try_reinforcement(
 def _reinforce_by(engine: Engine, subject: InteractionState, asker: Who) -> answers.Reinforcement:
     with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
-        texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
+        held = _is_quarantined(connection, subject)
+        texts = {} if held else texts_at(connection, subject.response_at, "response", "summary")
         text = "\n".join(part for part in texts.values() if part)
         about = (asker.user, subject.project, text, policy.matcher)
         evaluation = reinforcement.evaluate(connection, engine.secret, *about)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ledger.core.log_reading import start_behind, start_in_time
-from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
+from ledger.core.snapshot import NOWHERE, Snapshot, event_data, load, named, scope_of, text_of, texts_at
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection
@@ -70,9 +70,11 @@ def recorded(
     captured = event_data(connection, state.prompt_at)
     prompt = text_of(connection, captured.prompt)
     if not text:
-        return answers.interaction(state, names, prompt, answer_texts(connection, state, ("summary",)), None)
+        return answers.interaction(state, names, prompt, texts_at(connection, state.response_at, "summary"), None)
     context = msgspec.json.decode(captured.context)
-    return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
+    return answers.interaction(
+        state, names, prompt, texts_at(connection, state.response_at, "response", "summary"), context
+    )
 
 
 def _marked(connection: Connection, state: InteractionState, shown: answers.Interaction) -> answers.Interaction:

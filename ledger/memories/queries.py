@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger.core.log_reading import first_position, start_behind, start_in_time
-from ledger.core.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
+from ledger.core.snapshot import NOWHERE, Snapshot, believed, event_data, load, scope_of, text_of, texts_at
 from ledger.extraction import lines as turns
 from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
@@ -19,6 +19,7 @@ from ledger.sessions.rules import message as messages
 from projections.core.conditions import Start
 from projections.core.rows import Connection
 from projections.views import control, memories, projects, sessions
+from projections.views.duplicates import content_fingerprint
 from projections.views.memories import MemoryFilter
 
 QUOTED_CHARS = (
@@ -107,7 +108,7 @@ def review(
     contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
     states += [state for state in contradicted if project_ids is None or state.project in project_ids]
     states = sorted(states, key=lambda state: state.row)[:limit]
-    duplicates = snapshot.active_duplicates([state for state in states if state.status == "candidate"])
+    duplicates = _active_duplicates(snapshot, [state for state in states if state.status == "candidate"])
     return [
         answers.Candidate(
             memory=memories_shown(connection, [state])[0],
@@ -127,6 +128,39 @@ def _denied(connection: Connection, user: str) -> dict[int, tuple[str, ...]]:
     )  # this module loads the rules of writes, which other reads do not need
 
     return contradicted(connection, user)
+
+
+def _active_duplicates(snapshot: Snapshot, states: Sequence[MemoryState]) -> dict[str, str]:
+    """Return for each memory whose statement an active memory already makes the id of that active memory."""
+    if snapshot.is_past:
+        return _active_duplicates_then(snapshot.connection, states)
+    duplicates = {}
+    for state in states:
+        places = projects.together(snapshot.connection, state.project)
+        user, kind, content = state.user, state.kind, state.content
+        numbers = [content_fingerprint(snapshot.secret, user, kind, place, content) for place in places]
+        sql = (
+            "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
+            f" WHERE d.fingerprint IN ({', '.join('?' * len(numbers))}) AND d.status = 'active' ORDER BY d.memory LIMIT 1"
+        )
+        if (row := snapshot.connection.execute(sql, numbers).fetchone()) is not None:
+            duplicates[state.id] = row[0]
+    return duplicates
+
+
+def _active_duplicates_then(connection: Connection, states: Sequence[MemoryState]) -> dict[str, str]:
+    """Compare with all active memories of a past moment once, because the index of duplicates knows only today's."""
+    texts: dict[tuple[object, ...], str] = {}
+    for owner in {state.user for state in states if state.user is not None}:
+        active = memories.listing(connection, MemoryFilter(user=owner, statuses=("active",)), limit=2**31)
+        texts |= {(owner, *_statement_of(connection, memory)): memory.id for memory in active}  # the oldest stays
+    duplicates = {state.id: texts.get((state.user, *_statement_of(connection, state))) for state in states}
+    return {id: duplicate for id, duplicate in duplicates.items() if duplicate is not None}
+
+
+def _statement_of(connection: Connection, state: MemoryState) -> tuple[str | None, ...]:
+    kind, project, content = memories.statement_of(state)
+    return kind, projects.main(connection, project), content
 
 
 def admitted(
@@ -182,7 +216,7 @@ def provenance(connection: Connection, state: MemoryState) -> answers.Provenance
 def _field_text(connection: Connection, subject: InteractionState, field: str) -> str | None:
     if field == "prompt":
         return text_of(connection, event_data(connection, subject.prompt_at).prompt)
-    return answer_texts(connection, subject).get(field)
+    return texts_at(connection, subject.response_at, "response", "summary").get(field)
 
 
 def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.MessageRow | None:

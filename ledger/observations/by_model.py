@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row
-from ledger.core.snapshot import answer_texts, event_data, load, text_of
+from ledger.core.snapshot import event_data, load, text_of, texts_at
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.ids import message_place
@@ -99,7 +99,7 @@ def _whole_turns(connection: Connection, pieces: Sequence[SourcePiece], user: st
 
 def _spoken_in(connection: Connection, state: InteractionState) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-    answer = answer_texts(connection, state)["response"]
+    answer = texts_at(connection, state.response_at, "response")["response"]
     return " ".join(f"{role}: {text}" for role, text in (("user", prompt), ("assistant", answer)) if text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ledger.core.log_reading import Place, find_row, first_position, read_event, read_stream
 from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import NOWHERE, answer_texts, event_data, load, scope_of, stream_of, text_of
+from ledger.core.snapshot import NOWHERE, event_data, load, scope_of, stream_of, text_of, texts_at
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
@@ -138,7 +138,7 @@ def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | No
     if source[0] == "m":
         return state.content, "quarantined" if state.quarantined else state.status
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-    answer = answer_texts(connection, state)["response"]
+    answer = texts_at(connection, state.response_at, "response")["response"]
     words = "\n".join(part for part in (prompt, answer) if part)
     if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
         return words or None, "quarantined"

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ledger.core.engine import Engine
 from ledger.core.log_reading import find_row
-from ledger.core.snapshot import answer_texts, event_data, load, text_of
+from ledger.core.snapshot import event_data, load, text_of, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.ids import message_place
@@ -301,7 +301,7 @@ def _pieces_of_turns(connection: Connection, turns: Iterable[InteractionState]) 
     pieces: list[SourcePiece] = []
     for state in turns:
         prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-        answer = answer_texts(connection, state)["response"]
+        answer = texts_at(connection, state.response_at, "response")["response"]
         parts: list[tuple[str, str]] = []
         for text, unnamed in ((prompt, USER), (answer, "")):
             name, spoken = speaker(text or "")

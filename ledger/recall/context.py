@@ -44,7 +44,7 @@ from ledger.english.salience import stated_spans
 from ledger.english.words import stems
 from ledger.log.reading import read_tip
 from ledger.memories.rules import KINDS, MemoryState, since
-from ledger.recall import ordering, packs, recalling, reopening
+from ledger.recall import matching, ordering, packs, recalling, reopening
 from ledger.recall.finding import (
     Finder,
     Key,
@@ -157,7 +157,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         ranked, _ = ordering.ordered(finder, replace(search, min_match=0), asking)  # the budget is the floor
         chosen = _Choosing(snapshot, finder, request, asking)
         chosen.answer(ranked)
-        warnings = (*snapshot.warnings, *recalling.nowhere_warning(about, search.project), *finder.warnings)
+        warnings = (*matching.warnings(snapshot), *recalling.nowhere_warning(about, search.project), *finder.warnings)
         warnings = (*warnings, *recalling.held_warning(finder, search, len(ranked)))
         searched = recalling.searched_among(engine, connection, finder, search, tip)
         pack = packs.finished(chosen.items, [""] * len(chosen.items), searched, search.budget, search.unit, warnings)
@@ -279,7 +279,11 @@ class _Choosing:
         known, related = {key_of(hit): hit for hit in answers}, dict[Key, RecallHit]()
         for answer in answers[:HOPS]:
             rare = self._finder.rare(answer.candidate.text, RARE)
-            rows = self._snapshot.passage_hits(any_of([rare]), self._finder.passages, limit=RARE * HOPS) if rare else ()
+            rows = (
+                matching.of_passages(self._snapshot, any_of([rare]), self._finder.passages, limit=RARE * HOPS)
+                if rare
+                else ()
+            )
             for turn in [of_passage(row) for row, _ in rows if row.corpus in (passages.TURN, passages.MESSAGE)]:
                 if _when(turn) > _when(answer):
                     turn.candidate.score = HOPPED * answer.candidate.score
@@ -327,7 +331,9 @@ class _Choosing:
     def _unread(self, turns: Collection[RecallHit]) -> list[RecallHit]:
         """Return the turns of the user that no model has read: a model that found nothing in a turn had its reasons."""
         self._finder.set_roles(turns)
-        read = self._snapshot.read_by_model({_row_of(turn) for turn in turns})
+        rows = {_row_of(turn) for turn in turns}
+        # the marks of what a model has read keep no past
+        read = sessions.read_by_model(self._connection, rows) if self._snapshot.position is None else set[int]()
         return [turn for turn in turns if _is_own(turn) and _row_of(turn) not in read]
 
     def _newest(self, kinds: Sequence[str]) -> list[MemoryState]:
@@ -343,7 +349,7 @@ class _Choosing:
         return [replace(item, rank=rank) for rank, item in enumerate(self._cut.values(), len(self._chosen) + 1)]
 
     def _pinned(self) -> list[RecallHit]:
-        hits = self._snapshot.memory_hits(f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
+        hits = matching.of_memories(self._snapshot, f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
         return self._of_states([state for state, _ in hits if PIN in state.tags])
 
     def _of_states(self, states: Iterable[MemoryState]) -> list[RecallHit]:

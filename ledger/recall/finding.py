@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.snapshot import ENOUGH, Snapshot, believed
+from ledger.core.snapshot import Snapshot, believed
 from ledger.domain import confidence as confidence_rules
 from ledger.english import spelling
 from ledger.english.dates import day_words
@@ -28,6 +28,8 @@ from ledger.english.question import Question, any_of, quoted
 from ledger.english.words import STOP_WORDS, indexed_words, unspaced
 from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
+from ledger.recall import matching
+from ledger.recall.matching import ENOUGH
 from ledger.recall.request import CONTEXT, RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import TextIndex, Values
@@ -200,9 +202,11 @@ class Finder:
         expression, number = any_of(self._question.concepts), 0
         if "memories" in self._request.among:
             wanted = replace(self.memories, held=True)
-            number += sum(1 for _ in self._snapshot.memory_hits(expression, wanted=wanted, limit=POOL))
+            number += sum(1 for _ in matching.of_memories(self._snapshot, expression, wanted=wanted, limit=POOL))
         if self._request.corpora:
-            hits = self._snapshot.passage_hits(expression, wanted=replace(self.passages, held=True), limit=POOL)
+            hits = matching.of_passages(
+                self._snapshot, expression, wanted=replace(self.passages, held=True), limit=POOL
+            )
             number += len({piece.turn for piece, _ in hits})
         return number
 
@@ -214,9 +218,9 @@ class Finder:
             return hits
         if "memories" in self._request.among:
             make = partial(of_memory, policy=self.policy, now=self._request.now)
-            hits = self._best(search.SEARCH, partial(self._snapshot.memory_hits, wanted=self.memories), make)
+            hits = self._best(search.SEARCH, partial(matching.of_memories, self._snapshot, wanted=self.memories), make)
         if self._request.corpora:
-            passage_hits = partial(self._snapshot.passage_hits, wanted=self.passages)
+            passage_hits = partial(matching.of_passages, self._snapshot, wanted=self.passages)
             pieces = self._best(passages.PASSAGE_SEARCH, passage_hits, of_passage)
         return hits + _best_of_each_text(pieces)
 
@@ -265,18 +269,18 @@ class Finder:
     def _is_searched(self, expression: str) -> bool:
         """Return True if a searched text matches an expression."""
         snapshot, request = self._snapshot, self._request
-        return ("memories" in request.among and snapshot.has_memory(expression, self.memories)) or (
-            bool(request.corpora) and snapshot.has_passage(expression, self.passages)
+        return ("memories" in request.among and matching.is_any_memory(snapshot, expression, self.memories)) or (
+            bool(request.corpora) and matching.is_any_passage(snapshot, expression, self.passages)
         )
 
     def _words_of(self, expression: str) -> set[str]:
         """Return the words of the best searched texts that an expression finds."""
         texts = list[str]()
         if "memories" in self._request.among:
-            hits = self._snapshot.memory_hits(expression, wanted=self.memories, limit=POOL)
+            hits = matching.of_memories(self._snapshot, expression, wanted=self.memories, limit=POOL)
             texts += [" ".join((memory.content or "", *memory.entities, *memory.tags)) for memory, _ in hits]
         if self._request.corpora:
-            pieces = self._snapshot.passage_hits(expression, wanted=self.passages, limit=POOL)
+            pieces = matching.of_passages(self._snapshot, expression, wanted=self.passages, limit=POOL)
             texts += [f"{piece.above or ''} {piece.text}" for piece, _ in pieces]
         return {word for text in texts for word in indexed_words(text)}
 
@@ -285,7 +289,7 @@ class Finder:
     ) -> list[RecallHit]:
         """Return the best hits of an index with their scores: every hit that can be within the limit."""
         request, words, matches = self._request, self._words(index), list[RecallHit]()
-        if not words.texts and not self._snapshot.forgets:
+        if not words.texts and not self._snapshot.is_past:
             return matches
         words.count_all(self._question)
         pool = most = max(POOL, request.limit)
@@ -319,7 +323,7 @@ class Finder:
     def _words(self, index: TextIndex) -> Words:
         if index not in self._seen:
             seen = self._snapshot
-            self._seen[index] = self._rarity.seen(self._connection, index, seen.schema, unseen=seen.forgets)
+            self._seen[index] = self._rarity.seen(self._connection, index, seen.schema, unseen=seen.is_past)
         return self._seen[index]
 
     def idf(self, stems: Iterable[str]) -> float:

@@ -20,6 +20,7 @@ from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
+from ledger.recall import matching
 from ledger.recall.finding import Finder, Holding, Turn, ended_turns
 from ledger.recall.packs import Item
 from ledger.recall.request import RecallRequest
@@ -123,7 +124,7 @@ class Observing:
         if not self._request.most_observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)
-        unseen = self._snapshot.forgets
+        unseen = self._snapshot.is_past
         none = "observations" not in stopped and not unseen
         if none and observation_hits.none(self._connection, self._snapshot.schema):
             return []
@@ -144,7 +145,7 @@ class Observing:
         hits: Hits = []
         words = self._rarity.seen(connection, observations.SEARCH, schema, unseen=unseen)
         for expression in words.expressions(self._question):
-            hits = self._snapshot.observation_hits(expression, self._wanted, limit)
+            hits = matching.of_observations(self._snapshot, expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
         terms = ranking.terms(self._question, stem, words.idf, words.mean)

@@ -24,7 +24,7 @@ from ledger.memories.rules import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project
-from ledger.recall import ordering, packs, reopening
+from ledger.recall import matching, ordering, packs, reopening
 from ledger.recall.finding import Finder, RecallHit, of_memory
 from ledger.recall.observing import Observing, among_items, observed
 from ledger.recall.packs import Item, Pack, Passage, spoken_by
@@ -92,7 +92,7 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
             best = max((hit.candidate.words for hit in ranked), default=0.0)
             items = among_items(request, finder, items, best, observing.ranked())[:RANKED]
         searched = searched_among(engine, connection, finder, request, tip)
-        warnings = (*snapshot.warnings, *nowhere_warning(about, request.project), *finder.warnings)
+        warnings = (*matching.warnings(snapshot), *nowhere_warning(about, request.project), *finder.warnings)
         warnings = (*warnings, *held_warning(finder, request, len(ranked)))
         if request.packing == "shares":
             trusted = _trusted_state(connection, request.user, request.project) if not request.metadata else []

@@ -27,7 +27,7 @@ from ledger.sessions.rules.snippet import snippet
 from ledger.sessions.search_answers import GrepResult, Hit
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import Connection
-from projections.search import one_text, session_texts
+from projections.search import one_text, passages, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
 from projections.search.session_texts import SearchedRow
 from projections.views import sessions
@@ -324,10 +324,11 @@ class GrepSearch:
     def _candidates(self) -> Iterator[Candidate]:
         """Return an iterator over the rows of the index that may match, in order."""
         first, start = self._first_visible(), self.query.start
+        user, position = self.conversation.user, self._snapshot.position
         if self._pattern.inside:
             return self._scanned(first)
         waiting = session_texts.waiting(self.connection, self._snapshot.schema)
-        ended = self._snapshot.passages_gone("m.user = ?", (self.conversation.user,))
+        ended = passages.gone(self.connection, position, "m.user = ?", (user,)) if position is not None else ()
         unindexed = sorted({row for row in (*waiting, *(row for row, *_ in ended)) if start.includes(row)})
         if not start.oldest_first:
             unindexed.reverse()

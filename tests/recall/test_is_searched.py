@@ -11,6 +11,7 @@ from conftest import Clock
 
 from ledger import Ledger
 from ledger.english.question import any_of
+from ledger.recall import matching
 from projections.search.memory_hits import MemoryScope
 from projections.search.passages import PassageScope
 
@@ -56,10 +57,10 @@ def test_a_first_match_is_there_exactly_if_a_best_match_is(tmp_path: Path, clock
                 wanted = MemoryScope(user, at, scope, draw.choice(((), KINDS[:1])))
                 pieces = PassageScope(user, ("chunk",), scope)
                 with probe.inside(view).snapshot() as snapshot:
-                    first = snapshot.has_memory(expression, wanted)
-                    assert first is any(True for _ in snapshot.memory_hits(expression, wanted, limit=500))
-                    assert snapshot.has_passage(expression, pieces) is any(
-                        True for _ in snapshot.passage_hits(expression, pieces, limit=500)
+                    first = matching.is_any_memory(snapshot, expression, wanted)
+                    assert first is any(True for _ in matching.of_memories(snapshot, expression, wanted, limit=500))
+                    assert matching.is_any_passage(snapshot, expression, pieces) is any(
+                        True for _ in matching.of_passages(snapshot, expression, pieces, limit=500)
                     )
                 found.add(first)
         assert found == {True, False}

@@ -321,7 +321,7 @@ EVENTS: dict[str, e.EventData] = {
         ),
         e.ExtractionFailed(extractor="rules/1", error="ValueError"),
         e.MemoryCaptured(**_attempt),
-        e.DuplicateAbsorbed(**_attempt, rule="verbatim/2"),
+        e.DuplicateAbsorbed(**_attempt, rule="verbatim/2", finding="prompt_injection", scanner="threats/2"),
         e.MemoryPromoted(reason="confirmed"),
         e.MemoryRejected(reason="not so", rule="idle/1"),
         e.MemoryReinforced(

@@ -103,7 +103,10 @@ def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
     for at, threat in flagged:
         stream, first, data, work.project, _ = work.emitted[at]
         work.occurred_at = None
-        if stream[0] == "m" and stream[1] == "_":
+        if isinstance(data, e.DuplicateAbsorbed):  # the memory does not have the attempt's words, so the memory stays
+            data = replace(data, finding=threat.label, scanner=threat.scanner)
+            work.emitted[at] = (stream, first, data, work.project, work.emitted[at][4])
+        elif stream[0] == "m" and stream[1] == "_":
             if stream not in held and not _is_held(work, stream, first):
                 work.emit(stream, e.MemoryQuarantined("", threat.label, threat.scanner), first=first)
             held.add(stream)

@@ -52,17 +52,18 @@ class MemoryCaptured(EventData, frozen=True):
 class DuplicateAbsorbed(EventData, frozen=True):
     """The full attempt to capture a text that a memory already states; it is recorded on that memory.
 
-    If the capture of the memory becomes void, the attempt takes its place.
+    If the capture of the memory becomes void, the attempt takes its place. A threat in the attempt, the ``finding`` of a
+    ``scanner``, keeps the memory out of recall from then on, and not before.
     """
 
     traits = Traits("reversible", begins="memory")
 
-    content: Text | None
+    content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
     status: Code
     confidence: int
-    entities: tuple[Text, ...] | None = ()
-    tags: tuple[Text, ...] | None = ()
+    entities: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
+    tags: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
     sources: Annotated[tuple[Id, ...], Ref("cites", needs="any")] = ()
     valid_from: Time | None = None
     valid_to: Time | None = None
@@ -71,8 +72,10 @@ class DuplicateAbsorbed(EventData, frozen=True):
     reference_count: int = 0
     last_referenced_at: Time | None = None
     rule: Code = "verbatim/1"
-    metadata: Json = NOTHING
+    metadata: Annotated[Json, Use("belief")] = NOTHING
     admission: Code = ""
+    finding: Code = ""
+    scanner: Code = ""
 
 
 class MemoryPromoted(EventData, frozen=True):

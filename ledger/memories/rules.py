@@ -468,11 +468,12 @@ def _with_erasure(memory: MemoryState) -> MemoryState:
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> MemoryState:
     envelope = event.envelope
     metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
+    held = isinstance(data, DuplicateAbsorbed) and data.finding != ""
     return MemoryState(  # by position, because so many keywords would take msgspec longer than the rest of this function
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
-        data.supersedes, None, False, None, None, None, data.origin, data.admission,
+        data.supersedes, None, held, None, None, None, data.origin, data.admission,
         envelope.recorded_at, _stated(event, data, None), None,
         event.position, event.version, event.position,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
+from ledger.events import WAYS_BACK, AnyEvent, DuplicateAbsorbed, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.memories.rules import ERASED
 from projections.core.codec import columns, reader
 from projections.core.conditions import Start
@@ -105,9 +105,9 @@ class QuarantineProjection:
             _replace(change.first, None, event.position, rows)
             return
         flags = change.in_effect if change.refold else (event,)
-        last = next((flag for flag in reversed(flags) if isinstance(flag.data, MemoryQuarantined)), event)
+        last = next((flag for flag in reversed(flags) if isinstance(flag.data, MemoryQuarantined)), flags[0])
         data = last.data
-        values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
+        values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined | DuplicateAbsorbed) else ("", "")
         row = (change.first, last.position, state.user, state.id, *values, last.envelope.recorded_at)
         _replace(change.first, row, event.position, rows)
 
@@ -167,12 +167,13 @@ def listing(
 ) -> list[QuarantinedSubject]:
     """Return the user's memories and texts in quarantine, behind ``after`` (from_position, at), newest or oldest first.
 
-    Void memories and texts are left out, because they cannot be recalled anyway.
+    Void texts are left out, because they cannot be recalled anyway. A void memory has no row, and a memory whose capture is void
+    may stand by an absorbed attempt.
     """
     start = Start(None if after is None else after[0], oldest_first)
     sql = (
         f"SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) {start.behind} (?, ?)"
-        " AND NOT EXISTS (SELECT 1 FROM voided o WHERE o.position = q.at)"
+        " AND (q.subject <> '' OR NOT EXISTS (SELECT 1 FROM voided o WHERE o.position = q.at))"
         f" ORDER BY q.from_position {start.order}, q.at {start.order} LIMIT ?"
     )
     return [_held(row) for row in connection.execute(sql, (user, *(after or (start.bound, 0)), limit))]

@@ -656,6 +656,50 @@ def test_undo_and_redo_move_the_quarantine(ledger: Ledger) -> None:
     assert probe.rebuild(ledger).digest == before
 
 
+def test_a_repeated_memory_with_a_threat_in_its_tags_is_refused(ledger: Ledger) -> None:
+    tea = ledger.remember("Gus likes tea.")
+    for more in ({"tags": [ORDER]}, {"entities": [ORDER]}, {"metadata": {"note": ORDER}}):
+        with pytest.raises(RejectedError) as refusal:
+            ledger.remember("Gus likes tea.", **more)
+        assert refusal.value.finding == "prompt_injection"
+    assert [entry.type for entry in ledger.history.log(subject=tea.id)] == ["MemoryCaptured"]
+
+
+def test_a_threat_of_an_absorbed_attempt_counts_once_the_attempt_takes_the_place_of_the_first(ledger: Ledger) -> None:
+    ledger.policy.set(threats="quarantine")
+    tea = ledger.remember("Gus likes tea.")
+    again = ledger.remember("Gus likes tea.", tags=[ORDER])
+    assert again.absorbed and not again.quarantined and ledger.recall("tea").items[0].id == tea.id
+    begun = ledger.history.audit(subject=tea.id)[-1].command_id
+    before = ledger.position
+
+    ledger.undo(begun)
+    assert ledger.memories.get(tea.id).quarantined and ledger.recall("tea").items == ()
+    (held,) = ledger.guards.quarantined()
+    assert (held.id, held.finding, held.scanner) == (tea.id, "prompt_injection", "threats/2")
+    assert not ledger.at(before).memories.get(tea.id).quarantined
+    digest = ledger.proof.digest()
+    assert probe.rebuild(ledger).digest == digest
+
+    ledger.redo(begun)
+    assert not ledger.memories.get(tea.id).quarantined and ledger.guards.quarantined() == []
+    ledger.undo(begun)
+    ledger.guards.release(tea.id)
+    assert ledger.recall("tea").items[0].id == tea.id, "a person decides"
+
+
+def test_a_sound_attempt_after_one_with_a_threat_is_recalled_without_the_others(ledger: Ledger) -> None:
+    ledger.policy.set(threats="quarantine")
+    tea = ledger.remember("Gus likes tea.")
+    ledger.remember("Gus likes tea.", tags=[ORDER])
+    ledger.bind(actor="bob").remember("Gus likes tea.", tags=["drinks"])
+    _, with_threat, begun = (entry.command_id for entry in ledger.history.audit(subject=tea.id))
+    ledger.undo(begun)
+    assert ledger.memories.get(tea.id).quarantined
+    ledger.undo(with_threat)
+    assert ledger.memories.get(tea.id).tags == ("drinks",) and ledger.recall("tea").items[0].id == tea.id
+
+
 # --- scanners of yours, and everything again -------------------------------------------------------------------------
 
 

@@ -217,6 +217,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         watching.BELIEFS,
         {
             "MemoryCaptured": ("content", "entities", "tags", "metadata"),
+            "DuplicateAbsorbed": ("content", "entities", "tags", "metadata"),
             "MemoryRevised": ("content",),
             "MemoryRetagged": ("added", "metadata"),
             "MemoryCorrected": ("entities",),

@@ -230,6 +230,7 @@ def test_release_ends_the_quarantine() -> None:
 @pytest.mark.parametrize("data", [EVENTS["MemoryCaptured"], EVENTS["DuplicateAbsorbed"]])
 def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_in(data: e.EventData) -> None:
     assert evolve(None, recorded(data, position=9, version=1)) == memory(
+        quarantined=isinstance(data, e.DuplicateAbsorbed),  # the attempt of the example has a finding
         confidence=1_000_000,
         reference_count=4,
         last_referenced_at=EARLIER,
@@ -287,7 +288,7 @@ def test_what_decide_says_evolve_can_fold() -> None:
 def test_an_absorbed_attempt_is_the_whole_attempt() -> None:
     attempt = EVENTS["MemoryCaptured"]
     assert isinstance(attempt, e.MemoryCaptured)
-    assert asdict(absorbed(attempt)) == asdict(attempt) | {"rule": "verbatim/1"}
+    assert asdict(absorbed(attempt)) == asdict(attempt) | {"rule": "verbatim/1", "finding": "", "scanner": ""}
 
 
 def test_only_a_capture_makes_sense_on_nothing() -> None:

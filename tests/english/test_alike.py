@@ -45,6 +45,22 @@ def test_statements_of_one_form_that_differ_in_two_places_have_keys_of_their_own
 
 
 @pytest.mark.parametrize(
+    ("older", "newer", "have_keys"),
+    [
+        ("I gave Gus locker 14.", "I gave Hana locker 14.", True),
+        ("I gave Gus locker number 14 today.", "I gave Hana locker number 14 today.", True),
+        ("I gave Gus locker 14.", "I gave Gus locker 15.", False),
+        ("On floor 3 I met Gus.", "On floor 3 I met Hana.", False),
+        ("I pay 4 euros for bus 12.", "I pay 5 euros for bus 12.", False),
+        ("My dentist is Dr Behrens now.", "My dentist is Dr Achterberg now.", False),
+        ("I gave Gus locker 14.", "I gave Gus locker 14.", False),
+    ],
+)
+def test_one_place_before_a_common_figure_is_a_key(older: str, newer: str, have_keys: bool) -> None:
+    assert are_of_one_form(stems_in_order(older), stems_in_order(newer)) is have_keys
+
+
+@pytest.mark.parametrize(
     ("older", "newer", "places"),
     [
         ("Gus's locker is 14.", "Hana's locker is 15.", [("gu", "hana"), ("14", "15")]),

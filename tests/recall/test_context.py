@@ -330,6 +330,15 @@ def test_the_latest_statements_have_facts_of_one_form_beside_each_other(agent: L
     ]
 
 
+def test_the_latest_statements_have_two_people_with_one_value_beside_each_other(agent: Ledger) -> None:
+    said(agent, "I gave Gus locker number 14 today.")
+    said(agent, "I gave Hana locker number 14 today.")
+    assert [item.content for item in agent.context("").items] == [
+        "I gave Hana locker number 14 today.",
+        "I gave Gus locker number 14 today.",
+    ]
+
+
 def test_a_newer_value_of_a_fact_takes_the_only_line_of_the_latest(agent: Ledger) -> None:
     said(agent, "My locker number is 14.")
     said(agent, "My locker number is 15.")

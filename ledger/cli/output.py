@@ -70,6 +70,9 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if answer == "":
         say("there is none", quiet=quiet)
         return
+    if brief and type(answer).__name__ == "Memory":  # the line of a memory has no room for them
+        for warning in getattr(answer, "warnings", ()):
+            say(warning, quiet=quiet)
     shown = views.render(answer, brief=brief)
     if isinstance(shown, str):  # rich would wrap the text, which may go to a file
         print(shown, end="")

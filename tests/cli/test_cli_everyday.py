@@ -449,3 +449,11 @@ def test_prompt_prints_the_literal_text_that_python_gives(db: str, command: tupl
     assert "```memory" in text
     assert run(*command, "--prompt", db=db).stdout.rstrip("\n") == text
     assert answer(*command, "--prompt", db=db) == answer(*command, db=db)["text"] == text
+
+
+def test_a_word_that_may_be_a_slip_for_a_kind_is_told_on_stderr(db: str) -> None:
+    done = run("remember", "Answer in metric units.", "--kind", "rul", db=db)
+    assert done.exit_code == 0 and "rul" in done.stdout
+    assert "the kind 'rul' is kept as a word of your own; known: identity" in done.stderr
+    assert run("remember", "Answer in Celsius.", "--kind", "rule", db=db).stderr == ""
+    assert run("remember", "Answer in euros.", "--kind", "rul", "--quiet", db=db).stderr == ""

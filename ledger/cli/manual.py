@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -13,10 +14,14 @@ from msgspec import Struct
 from ledger.domain.errors import NotFoundError
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+FIRST = (  # the pages that the README names first
+    *("ten-calls", "tutorial", "coding-agents", "chat-loop", "concepts"),
+    *("learning", "undo", "deployment", "operations", "api"),
+)
 
 
 class PageOfDocs(Struct, frozen=True):
-    """A page of the documentation: the name that ``docs PAGE`` takes, and the page's first sentence."""
+    """A page of the documentation: the name that ``docs PAGE`` takes, and what the page's first sentence says it is about."""
 
     page: str
     about: str
@@ -35,8 +40,13 @@ def pages() -> list[PageOfDocs]:
 
 
 def _files() -> list[Path]:
-    """Return the files of the pages: first the pages to read, then the pages to look things up."""
-    return sorted(DOCS.rglob("*.md"), key=lambda path: ("Look up here" in path.read_text(encoding="utf-8")[:400], path))
+    """Return the files of the pages: the ten to begin with, the other pages to read, and the pages to look things up."""
+
+    def place(path: Path) -> tuple[int, bool, Path]:
+        begins = FIRST.index(_name(path)) if _name(path) in FIRST else len(FIRST)
+        return begins, "Look up here" in path.read_text(encoding="utf-8")[:400], path
+
+    return sorted(DOCS.rglob("*.md"), key=place)
 
 
 def _name(path: Path) -> str:
@@ -44,9 +54,11 @@ def _name(path: Path) -> str:
 
 
 def _about(path: Path) -> str:
-    """Return the first sentence of a page."""
+    """Return what a page is about: its first sentence without the words that every page begins with."""
     body = path.read_text(encoding="utf-8").partition("\n")[2].strip().partition("\n\n")[0]
-    return " ".join(body.split()).split(". ")[0].rstrip(".") + "."
+    sentence = " ".join(body.split()).split(". ")[0].rstrip(".") + "."
+    about = re.sub(r"^(After this page (you (can|know) )?|Look up here )", "", sentence)
+    return about[0].upper() + about[1:]
 
 
 def file(page: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Result, answer, run
+from places import ROOT
 
 from ledger import Ledger
 from ledger.cli import derive, manual, other_words, output
@@ -285,6 +286,15 @@ def test_the_completion_command_installs_a_script_that_knows_the_commands(
     assert result.exit_code == 0, result.output
     scripts = [each for each in tmp_path.rglob("*") if each.is_file() and "memories" in each.read_text("utf-8")]
     assert scripts, "the script knows the commands"
+
+
+def test_the_list_of_pages_begins_with_those_of_the_readme_and_says_what_each_is_about() -> None:
+    listed = answer("docs", db="x")
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Documentation")[2].partition("\n## ")[0]
+    named = list(dict.fromkeys(re.findall(r"\(ledger/docs/([\w-]+)\.md\)", section)))
+    assert [each["page"] for each in listed[:10]] == named[:10]
+    assert {each["page"]: each["about"] for each in listed}["undo"].startswith("Take back a command")
+    assert [each for each in listed if re.match("After this|Look up|[a-z]", each["about"])] == []
 
 
 def test_the_documentation_is_at_hand() -> None:

@@ -131,10 +131,6 @@ def known_calls() -> frozenset[str]:
 
 # --- the pages -------------------------------------------------------------------------------------------------------
 
-FLAT = {  # the verbs of the ledger itself, by page
-    "api-ledger": "open temporary import_log recover doctor bind at replay batch close path id position recall reopen "
-    "profile why review session",
-}
 CONTENTS = (
     "# Python API",
     "",
@@ -171,34 +167,24 @@ COMMANDS = (
     "",
 )
 PAGES = {
-    "api-ledger": ("Open, bind, read", "open a ledger, say for whom it works, and ask it", ()),
-    "api-changes": ("Changes", "record, decide, change, undo and erase", ()),
+    "api-ledger": ("The ledger", "open a ledger, record, decide, ask, change, undo and erase", ("",)),
     "api-records": (
         "Records",
-        "memories, interactions and documents",
-        ("memories", "interactions", "documents"),
+        "memories, turns, documents, values, observations, conflicts, merges and the graph",
+        ("memories", "interactions", "documents", "values", "observations", "conflicts", "merges", "graph"),
     ),
-    "api-values": ("Keyed values", "values under namespaces and keys", ("values",)),
-    "api-knowledge": (
-        "Knowledge",
-        "observations, conflicts, merges and the graph",
-        ("observations", "conflicts", "merges", "graph"),
-    ),
-    "api-projects": (
-        "Projects and lists of sessions",
-        "projects, all sessions and summaries",
-        ("projects", "sessions", "session.summaries"),
-    ),
-    "api-session": ("One session", "one conversation", ("session",)),
-    "api-history": (
-        "History and guards",
-        "audit, trust, erasures, holds and guards",
-        ("history", "erasures", "holds", "guards"),
+    "api-session": (
+        "Conversations and projects",
+        "one conversation, its summaries, all conversations and projects",
+        ("session", "session.summaries", "sessions", "projects"),
     ),
     "api-operations": (
-        "Operations",
-        "learning, policy, jobs, vectors, proofs, maintenance and projections of your own",
-        ("learning", "policy", "jobs", "vectors", "proof", "maintenance", "projections"),
+        "History and operations",
+        "audit, trust, erasures, holds, guards, learning, policy, jobs, vectors, proofs, maintenance and projections of your own",
+        (
+            *("history", "erasures", "holds", "guards", "learning", "policy"),
+            *("jobs", "vectors", "proof", "maintenance", "projections"),
+        ),
     ),
 }
 
@@ -277,7 +263,7 @@ def _contents(areas: dict[str, type]) -> str:
     for name, (title, _, _) in PAGES.items():
         if not _areas_of(name, areas):
             continue
-        calls = [method.name for prefix, area in _areas_of(name, areas) for method in _of_page(name, prefix, area)]
+        calls = [method.name for prefix, area in _areas_of(name, areas) for method in _of_area(prefix, area)]
         rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
     rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
@@ -320,18 +306,15 @@ def _listed(names: list[str]) -> str:
 
 
 def _areas_of(page: str, areas: dict[str, type]) -> list[tuple[str, type]]:
-    if not PAGES[page][2]:
-        return [("ledger", areas["ledger"])]
-    names = [name if name.startswith("session") and name != "sessions" else f"ledger.{name}" for name in PAGES[page][2]]
+    names = [
+        name if name.startswith("session") and name != "sessions" else f"ledger.{name}".rstrip(".")
+        for name in PAGES[page][2]
+    ]
     return [(name, areas[name]) for name in names if name in areas]
 
 
-def _of_page(page: str, prefix: str, area: type) -> Iterator[Method]:
-    short = prefix.removeprefix("ledger.") + "."
-    first = FLAT["api-ledger"].split()
-    for method in methods(area, "" if prefix == "ledger" else short):
-        if prefix != "ledger" or (method.name in first) == (page == "api-ledger"):
-            yield method
+def _of_area(prefix: str, area: type) -> Iterator[Method]:
+    yield from methods(area, "" if prefix == "ledger" else prefix.removeprefix("ledger.") + ".")
 
 
 def _page(name: str, areas: dict[str, type]) -> str:
@@ -341,13 +324,13 @@ def _page(name: str, areas: dict[str, type]) -> str:
     for prefix, area in _areas_of(name, areas):
         if prefix != "ledger":
             rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
-        for method in _of_page(name, prefix, area):
+        for method in _of_area(prefix, area):
             rows += _entry(method)
     return "\n".join(rows).rstrip() + "\n"
 
 
 def _phrase(name: str, about: str) -> str:
-    return about if name in ("api-ledger", "api-changes") else f"are about {about}"
+    return about if name == "api-ledger" else f"are about {about}"
 
 
 def _entry(method: Method) -> list[str]:

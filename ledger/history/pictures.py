@@ -127,7 +127,8 @@ def graph_mermaid(why: Why) -> str:
 def neighbors(why: Why) -> list[PicturedNeighbor]:
     """Return what a belief replaced, rests on, and was replaced by; at most 60 of each kind."""
     sources = [PicturedNeighbor(each.id, _short(each.prompt), "cited", True) for each in why.sources]
-    sources += [PicturedNeighbor(each.id, _short(each.content), "cited", True) for each in (*why.chunks, *why.evidence)]
+    sources += [PicturedNeighbor(each.id, _short(each.content), "cited", True) for each in why.chunks]
+    sources += [PicturedNeighbor(each.id, _short(each.content), "cited", True) for each in why.evidence]
     before = [PicturedNeighbor(each.id, _short(each.content), "superseded", True) for each in why.supersedes]
     after = [PicturedNeighbor(each.id, _short(each.content), "superseded by", False) for each in why.superseded_by]
     return [*before[:MOST], *sources[:MOST], *after[:MOST]]
@@ -144,8 +145,8 @@ def _moving(why: Why) -> list[Step]:
 
 
 def _name(why: Why) -> str:
-    subject = why.memory or why.observation or why.value
-    return _short(str(subject.content) if subject is not None and subject.content is not None else None)
+    belief = why.memory or why.observation
+    return _short(belief.content if belief is not None else why.value.key if why.value is not None else None)
 
 
 def _short(text: str | None, chars: int = NAME_CHARS) -> str:

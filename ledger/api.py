@@ -900,7 +900,7 @@ class Ledger(LedgerRead):
                 memory's and raise no confidence. A memory that is there already keeps its own.
             last_referenced_at: The time of the last of them; at the latest now.
         """
-        from ledger.memories import commands
+        from ledger.memories import admission
         from ledger.memories.asked import RememberRequest
 
         request = RememberRequest(
@@ -919,7 +919,7 @@ class Ledger(LedgerRead):
             reference_count=reference_count,
             last_referenced_at=last_referenced_at,
         )
-        return commands.remember(self._engine.writer, self._scope.asker(options), request)
+        return admission.remember(self._engine.writer, self._scope.asker(options), request)
 
     def add(
         self,
@@ -1005,7 +1005,7 @@ class Ledger(LedgerRead):
                 memory's and raise no confidence. A memory that is there already keeps its own.
             last_referenced_at: The time of the last of them; at the latest now.
         """
-        from ledger.memories import commands
+        from ledger.memories import admission
         from ledger.memories.asked import RememberRequest
 
         request = RememberRequest(
@@ -1024,7 +1024,7 @@ class Ledger(LedgerRead):
             reference_count=reference_count,
             last_referenced_at=last_referenced_at,
         )
-        return commands.propose(self._engine.writer, self._scope.asker(options), request)
+        return admission.propose(self._engine.writer, self._scope.asker(options), request)
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -1166,13 +1166,13 @@ class Ledger(LedgerRead):
             amount: The rise of its confidence, from 0 to 1; None for the policy's (0.02).
             source: The id of what supports it; the same id counts once.
         """
-        from ledger.memories import reinforcing
+        from ledger.memories import commands
 
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError(
                 "reinforce() takes a memory, and this is an interaction: interactions.reinforce(id) counts its response"
             )
-        return reinforcing.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
+        return commands.reinforce(self._engine.writer, self._scope.asker(options), id, amount, source=source)
 
     def reopen(self, receipt: str) -> Pack:
         """Return the pack that ``recall(…, receipt=True)`` gave, as it was delivered; ``changed`` lists the changes since.

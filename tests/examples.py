@@ -9,7 +9,7 @@ from msgspec import Raw
 from ledger import events as e
 from ledger.documents.rules import DocumentState
 from ledger.interactions.rules import Denial, InteractionState
-from ledger.memories.rules import Edge, MemoryState
+from ledger.memories.state import Edge, MemoryState
 from ledger.projects.rules import JoinedProject, ProjectRoot, ProjectState, TrustedEntry
 from ledger.sessions.rules.session import SessionState
 from ledger.values.rules import ValueState

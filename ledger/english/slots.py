@@ -17,7 +17,7 @@ from msgspec import Struct
 from ledger.english.alike import ALIKE_CHARS, content_stems
 from ledger.english.porter import stem
 from ledger.english.words import words
-from ledger.memories.rules import Edge
+from ledger.memories.state import Edge
 
 EDGES, PLACE = "edges/1", "place/2"
 

@@ -31,7 +31,8 @@ from ledger.interactions import rules as interaction_rules
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.changes import is_decided
+from ledger.memories.state import KINDS, SYNONYMS, MemoryState, evolve, since
 from ledger.policy.rules import REVIEW
 from projections.search import memory_hits as search
 from projections.views import projects
@@ -327,7 +328,7 @@ class TurnsBatch:
             project=next(project for stream, _, _, project, _ in work.emitted if stream == id),
             data=data,
         )
-        return memory_rules.evolve(None, Recorded(0, 0, id, 1, type(data).__name__, envelope))
+        return evolve(None, Recorded(0, 0, id, 1, type(data).__name__, envelope))
 
     def _current(self, seen: SeenProposal) -> MemoryState | None:
         """Return the present state of the memory that a proposal changes; None if there is none."""
@@ -428,7 +429,7 @@ class TurnsBatch:
                 self._lines,
                 quoted=proposal.quoted,
                 claimed=proposal.claimed,
-                changes_decided=target is not None and admission.is_decided(self.work, target),
+                changes_decided=target is not None and is_decided(self.work, target),
             )
         return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
@@ -461,10 +462,10 @@ class TurnsBatch:
         quoted = proposal.quoted
         start, end = (quoted[1], quoted[2]) if quoted is not None and quoted[0] == line else (0, 0)
         rule = CLAIMED if proposal.claimed else STATED
-        kind = memory_rules.SYNONYMS.get(proposal.kind or "", proposal.kind)
+        kind = SYNONYMS.get(proposal.kind or "", proposal.kind)
         return MemoryCaptured(
             content=proposal.content.strip(),
-            kind=kind if kind in memory_rules.KINDS else target.kind if target else "knowledge",
+            kind=kind if kind in KINDS else target.kind if target else "knowledge",
             status=row.status if row is not None else "candidate",
             confidence=confidence,
             entities=proposal.entities,
@@ -596,7 +597,7 @@ def confirm(work: Work, believed: MemoryState, attempt: MemoryCaptured) -> bool:
     Nothing is recorded, and the answer is False, if the statement is not newer than the memory, or if a turn denies the memory. A
     memory that a turn denies waits for a person.
     """
-    is_newer = (attempt.valid_from or "") > memory_rules.since(believed)[0]
+    is_newer = (attempt.valid_from or "") > since(believed)[0]
     if not is_newer or reinforcement.is_contradicted(work, believed):
         return False
     admission.absorb(work, believed, attempt)

@@ -19,7 +19,7 @@ from ledger.extraction import applying as found_in
 from ledger.extraction.applying import ProposedRelation, SeenProposal, TurnsBatch
 from ledger.extraction.lines import ConversationLine
 from ledger.extraction.showing import facts_for
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.models import calls, models
 from ledger.models.asking import DEADLINE_SECONDS, ModelReply, ask, check_outside
 from ledger.models.day import check_day

@@ -22,7 +22,7 @@ from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_tu
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.commands import caused_by_response
 from ledger.interactions.rules import ERASED, InteractionState
-from ledger.memories.queries import memories_shown
+from ledger.memories.shown import memories_shown
 from ledger.models.asking import check_outside
 from ledger.sessions.conversation import Conversation
 from ledger.types import Cancel

@@ -18,7 +18,7 @@ from ledger.extraction.lines import ConversationLine
 from ledger.extraction.noting import Notes
 from ledger.extraction.pieces import line_of
 from ledger.guards.guarding import as_warnings
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from projections.core.rows import Connection

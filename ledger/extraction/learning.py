@@ -37,7 +37,7 @@ from ledger.extraction.unread import Ranges, TurnRead, UnreadFilter, UnreadReadi
 from ledger.guards.guarding import as_warnings
 from ledger.log.lease import release, reserve
 from ledger.memories import admission_rules as admitting
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.models.asking import ModelReply, check_trusted
 from ledger.models.day import bounds_of
 from ledger.models.port import ModelAnswer

@@ -26,7 +26,7 @@ from ledger.extraction.wishing import WISH
 from ledger.interactions.rules import HANDED_IN
 from ledger.memories import admission_rules as admitting
 from ledger.memories.queries import provenance
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.models.asking import hint_of
 from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection

@@ -14,7 +14,7 @@ from ledger.english.matching import DEFAULT_MATCHER, Response, match
 from ledger.events import MemoryCaptured
 from ledger.guards import claims
 from ledger.memories.admission import duplicate, turned_down
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 
 ACTOR = "policy:extraction"
 

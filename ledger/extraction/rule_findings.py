@@ -23,7 +23,8 @@ from ledger.extraction.lines import ConversationLine
 from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.changes import is_of_rules
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import REVIEW
 from projections.search import memory_hits
 
@@ -140,7 +141,7 @@ def _end(
             command = memory_rules.Supersede(moves[0][0], line.time, rule=endings.ENDS)
         elif any(endings.ends(ending, content) for ending in said):
             command = memory_rules.Retract()
-        if command is not None and admission.is_of_rules(work, memory):
+        if command is not None and is_of_rules(work, memory):
             for event in memory_rules.decide(command, memory):
                 work.emit(memory.id, event, first=memory.row)
 

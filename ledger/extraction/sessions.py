@@ -46,7 +46,7 @@ from ledger.extraction.policy import finding
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import ERASED, InteractionState
 from ledger.log.lease import HeldLease, leased
-from ledger.memories.queries import memories_shown
+from ledger.memories.shown import memories_shown
 from ledger.models.asking import check_outside, check_trusted
 from ledger.models.port import Model
 from ledger.sessions import writing

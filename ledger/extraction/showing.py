@@ -11,7 +11,7 @@ from ledger.core.snapshot import load
 from ledger.domain.tokens import estimate
 from ledger.extraction.applying import FACT_SHOWN_CHARS, SHOWN
 from ledger.extraction.lines import ConversationLine
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.recall import recalling
 from ledger.recall.packs import PROFILE_KINDS
 from ledger.recall.request import RecallRequest

@@ -16,7 +16,7 @@ from ledger.extraction.lines import ConversationLine
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from projections.views import memories, quarantine, sessions
 
 WISH = "wish"  # the kind of denial by which a user's wish stands against a memory

@@ -9,7 +9,8 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
 from ledger.events import MemoryCaptured, RelationRemoved
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import Edge, MemoryState, Relate
+from ledger.memories.rules import Relate
+from ledger.memories.state import Edge, MemoryState
 from ledger.types import Triple
 from projections.views import graph
 

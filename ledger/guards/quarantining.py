@@ -26,7 +26,7 @@ from ledger.log.reading import read_tip
 from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.values.rules import texts_in
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine

@@ -37,7 +37,7 @@ from ledger.guards.guarding import (
     strings,
 )
 from ledger.log.event_base import NOTHING
-from ledger.memories.rules import KINDS
+from ledger.memories.state import KINDS
 from ledger.values.rules import named_in, texts_in
 
 _HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break

@@ -39,8 +39,9 @@ from ledger.history import answers
 from ledger.interactions.queries import interactions_shown
 from ledger.memories import admission_rules as admitting
 from ledger.memories.answers import Memory
-from ledger.memories.queries import memories_shown, memory_shown, provenance
-from ledger.memories.rules import MemoryState
+from ledger.memories.queries import provenance
+from ledger.memories.shown import memories_shown, memory_shown
+from ledger.memories.state import MemoryState
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
 from ledger.values import queries as value_queries

@@ -11,8 +11,8 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import answers
 from ledger.log.reading import read_tip
 from ledger.memories.answers import Memory
-from ledger.memories.queries import memory_shown
-from ledger.memories.rules import MemoryState
+from ledger.memories.shown import memory_shown
+from ledger.memories.state import MemoryState
 from projections.views import memories
 
 

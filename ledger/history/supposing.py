@@ -14,8 +14,8 @@ from ledger.domain.text import check_text
 from ledger.history import answers
 from ledger.history.alternative import Alternative
 from ledger.memories.answers import Belief
-from ledger.memories.queries import belief
-from ledger.memories.rules import MemoryState
+from ledger.memories.shown import belief
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import checked
 from ledger.undo import distrusting
 from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, origin_plan

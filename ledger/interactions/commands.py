@@ -34,7 +34,7 @@ from ledger.interactions.asked import CaptureRequest
 from ledger.interactions.lines import ImportedLine
 from ledger.interactions.rules import TEXT_BYTES, InteractionState
 from ledger.interactions.tying import TiedTurn, is_tied
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine

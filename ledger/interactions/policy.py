@@ -18,7 +18,7 @@ from ledger.events import Denied, Matched, ReinforcementEvaluated
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
 from projections.search import restatable
 from projections.views import confidence, interactions, memories, projects

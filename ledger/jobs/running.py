@@ -39,8 +39,8 @@ from ledger.interactions.rules import InteractionState
 from ledger.jobs import answers
 from ledger.log.lease import leased
 from ledger.memories import expiry
-from ledger.memories.queries import memories_shown
-from ledger.memories.rules import MemoryState
+from ledger.memories.shown import memories_shown
+from ledger.memories.state import MemoryState
 from ledger.models.asking import check_outside
 from ledger.models.day import used_up_until
 from ledger.models.port import DAY_EXHAUSTED, NO_FAILURES, Model

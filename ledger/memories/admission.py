@@ -1,4 +1,4 @@
-"""The admission of a memory to a status: no other memory may say the same, and an active memory must fit the user's budget.
+"""The admission of a new memory: the statement of a caller, the rules that admit it, and the event that records it.
 
 A user never has two memories with the same kind, normalised content, project and status. If the user's policy sets a budget, it
 bounds the characters of the active memories of a group. As in rubino there are two groups: ``user`` for memories of the kind
@@ -9,35 +9,101 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
+from typing import Literal
 
 from msgspec.structs import replace
 
 from ledger.core.log_reading import read_event, read_stream
-from ledger.core.work import Work
-from ledger.domain.confidence import shown
-from ledger.domain.errors import RejectedError
-from ledger.domain.text import normalise
-from ledger.events import MemoryCaptured, MemoryPromoted, MemoryRejected, MemoryRestored, MemoryRevised
+from ledger.core.pipeline import Writer
+from ledger.core.who import Who
+from ledger.core.work import Outcome, Work
+from ledger.domain import confidence as confidence_rules
+from ledger.domain import metadata as pairs_of
+from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.text import check_text, check_word, normalise, plural, tag_list, text_list
+from ledger.domain.times import validity
+from ledger.events import MemoryCaptured, MemoryRejected
+from ledger.graph import policy as graph_rules
+from ledger.log.event_base import NOTHING
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
-from ledger.memories.turned_down import BEGINNINGS, NO, is_by_person, is_yes
+from ledger.memories import shown
+from ledger.memories.answers import Memory
+from ledger.memories.asked import RememberRequest, SupersedeRequest, referenced
+from ledger.memories.sources import source_list, with_sources
+from ledger.memories.state import CONTENT_BYTES, KINDS, SYNONYMS, MemoryState, evolve, happened
+from ledger.memories.turned_down import NO, is_by_person, is_yes
 from ledger.policy.rules import REVIEW
 from projections.views import control, duplicates, memories
 
 GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
 
+def remember(writer: Writer, asker: Who, request: RememberRequest) -> Memory:
+    """Record a memory without review: active, or with the status that the admission table has for another caller's channel."""
+    return _record(writer, asker, "remember", request)
+
+
+def propose(writer: Writer, asker: Who, request: RememberRequest) -> Memory:
+    """Record a candidate. The candidate and its relations count only after ``promote``."""
+    return _record(writer, asker, "propose", request)
+
+
+def _record(writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest) -> Memory:
+    attempt = event_of(request, "active" if verb == "remember" else "candidate")
+    if request.reference_count or request.last_referenced_at is not None:
+        attempt = referenced(attempt, request)
+    edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
+
+    def body(work: Work) -> str:
+        work.project = work.project_named(request.project)
+        work.session = work.session_named(request.session)
+        draft = by_channel(work, in_time(work, attempt), verb)
+        if (draft.last_referenced_at or "") > work.recorded_at:
+            draft = replace(draft, last_referenced_at=work.recorded_at)
+        if draft.sources:
+            draft = with_sources(work, draft)
+        id = add(work, draft)
+        if edges:
+            graph_rules.say(work, id, draft, edges)
+        return id
+
+    return with_kind(answered(writer.run(verb, asker, body, (attempt, request.project, request.session, edges))))
+
+
+def event_of(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
+    """Return the event of a request, with every argument checked.
+
+    If a ``SupersedeRequest`` has no kind, entities or tags, these are empty, and the superseded memory's are taken later.
+    """
+    inherits = isinstance(request, SupersedeRequest)
+    is_bounded = request.valid_from is not None or request.valid_to is not None
+    start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
+    entities = () if inherits and request.entities is None else plural("entities", request.entities)
+    tags = () if inherits and request.tags is None else plural("tags", request.tags)
+    kind = request.kind or ""
+    if not (inherits and request.kind is None):
+        kind = check_word("a kind", kind, KINDS, SYNONYMS)
+    sources, metadata, confidence = plural("sources", request.sources), request.metadata, request.confidence
+    return MemoryCaptured(
+        content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
+        kind=kind,
+        status=status,
+        confidence=confidence_rules.ONE
+        if confidence == 1.0 and confidence is not True
+        else confidence_rules.millionths("confidence", confidence),
+        entities=text_list("entities", entities) if entities else (),
+        tags=tag_list(tags) if tags else (),
+        sources=source_list(sources) if sources else (),
+        valid_from=start,
+        valid_to=end,
+        metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
+    )
+
+
 def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> MemoryState | None:
     """Return the oldest memory of a status that says the same as an attempt, in the project of the command."""
     return same(work, attempt.kind, work.project, attempt.content, status)
-
-
-def is_stated_by(memory: MemoryState, attempt: MemoryCaptured) -> bool:
-    """Return True if a memory has the same kind and text as an attempt; the project is not compared."""
-    if memory.content is None or attempt.content is None:
-        return False
-    return memory.kind == attempt.kind and normalise(memory.content) == normalise(attempt.content)
 
 
 def same(
@@ -88,7 +154,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, MemoryState] 
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
             return None
     capture = read_event(connection, row)
-    rejected_memory = memory_rules.evolve(None, capture) if capture is not None else None
+    rejected_memory = evolve(None, capture) if capture is not None else None
     return (_REASONS[status], rejected_memory) if rejected_memory is not None else None
 
 
@@ -103,32 +169,6 @@ def is_nobodys_no(work: Work, memory: MemoryState) -> bool:
     return by_rule or (last is not None and not is_by_person(last))
 
 
-def is_decided(work: Work, memory: MemoryState) -> bool:
-    """Return True if a person wrote, promoted, revised or restored a memory."""
-    connection = work.connection()
-    for event in read_stream(connection, memory.id):
-        written = isinstance(event.data, BEGINNINGS) and event.data.origin is None
-        decided = isinstance(event.data, MemoryPromoted | MemoryRevised | MemoryRestored)
-        if (written or decided) and is_by_person(event) and not control.acts(connection, event.position):
-            return True
-    return False
-
-
-def is_of_rules(work: Work, memory: MemoryState) -> bool:
-    """Return True if a memory comes from the rules' reading of the user's own turns alone, and no person acted on the memory."""
-    for event in read_stream(work.connection(), memory.id):
-        if control.acts(work.connection(), event.position):
-            continue
-        if isinstance(event.data, BEGINNINGS):
-            origin = event.data.origin
-            if origin is None or not origin.extractor.startswith("rules/") or event.data.admission != _OWN_WORDS:
-                return False
-        elif is_by_person(event):
-            return False
-    return True
-
-
-_OWN_WORDS = admitting.OWN_WORDS.recorded
 _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
 _REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
 
@@ -167,50 +207,6 @@ def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured
     return replace(attempt, status=row.status, confidence=confidence, admission=row.recorded)
 
 
-def refuse_revision(work: Work, memory: MemoryState) -> None:
-    """Raise ``RejectedError`` if the caller could not have remembered a text with the status and confidence of this memory.
-
-    A revision keeps both, so another caller's words would count as much as those of the person who stated the memory.
-    """
-    if memory.status != "active" or work.who.channel == "user" or work.policy().admit == REVIEW:
-        return
-    row = admitting.of_channel(work.who.channel)
-    if row.status == "active" and (row.most is None or memory.confidence <= row.most):
-        return
-    bound = (
-        f"a text that comes through the channel {work.who.channel!r} waits for review"
-        if row.status != "active" or row.most is None
-        else f"a text of an agent has a confidence of at most {shown(row.most):g}"
-    )
-    raise RejectedError(
-        f"cannot revise {memory.id}, which is active with a confidence of {shown(memory.confidence):g}: {bound}; "
-        "supersede it, or let a person revise it",
-        rule="admission",
-        subject=memory.id,
-    )
-
-
-def most_by(work: Work, memory: MemoryState) -> int | None:
-    """Return the greatest confidence to which a command may raise a memory, in millionths; None for no bound.
-
-    Only a person raises it above the confidence that the admission table leaves to an agent.
-    """
-    if work.who.channel == "user":
-        return None
-    return max(memory.confidence, admitting.AGENT_CONFIDENCE)
-
-
-def refuse_raise(work: Work, memory: MemoryState, confidence: int) -> None:
-    """Raise ``RejectedError`` if only a person may set a memory's confidence so high."""
-    if (most := most_by(work, memory)) is not None and confidence > most:
-        raise RejectedError(
-            f"cannot set the confidence of {memory.id} to {shown(confidence):g} through the channel {work.who.channel!r}, which"
-            f" may set at most {shown(most):g}; a person may set it higher",
-            rule="admission",
-            subject=memory.id,
-        )
-
-
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
     """Raise ``RejectedError`` if a person turned the text down, because only a person can bring such a text back."""
     if (refusal := turned_down(work, attempt)) is not None:
@@ -228,46 +224,6 @@ def absorb(work: Work, known: MemoryState, attempt: MemoryCaptured) -> None:
     number = duplicates.attempt_digest(work.secret, work.who.actor, work.session, work.recorded_at, attempt.sources)
     if not duplicates.attempted(work.rows, known.row, number):
         work.emit(known.id, memory_rules.absorbed(attempt), first=known.row)
-
-
-def refuse_threat(work: Work, content: str, verb: str) -> None:
-    """Raise ``RejectedError`` if the new text of a memory looks like a threat.
-
-    The new text would be quarantined while the old memory ends, and recall would return neither.
-    """
-    if (finding := work.threat(content)) is not None:
-        raise RejectedError(
-            f"cannot {verb} this wording: it looks like a threat ({finding.label}, by {finding.scanner}), so it would be "
-            "quarantined while the memory that it replaces is taken out of use; give other words",
-            rule="threat",
-            finding=finding.label,
-            scanner=finding.scanner,
-        )
-
-
-def admit(
-    work: Work,
-    memory: MemoryState,
-    status: str,
-    verb: str,
-    content: str | None = None,
-    *,
-    frees: MemoryState | None = None,
-) -> None:
-    """Raise ``RejectedError`` if a change of status or content breaks the rules of duplicates or of the budget.
-
-    ``frees`` is an active memory that ends with the change, or whose wording changes.
-    """
-    text = memory.content if content is None else content
-    duplicate_memory = same(work, memory.kind, memory.project, text, status, besides=(memory.row,))
-    if duplicate_memory is not None:
-        raise RejectedError(
-            f"cannot {verb} {memory.id}: {duplicate_memory.id} is {status} and says the same; keep one of them",
-            rule="duplicate",
-            subject=memory.id,
-        )
-    if status == "active":
-        check_budget(work, memory.kind, text, frees=frees)
 
 
 def group_of(kind: str) -> str:
@@ -305,3 +261,43 @@ def check_budget(
             current=current,
             requested=requested,
         )
+
+
+def answered(outcome: Outcome) -> Memory:
+    if outcome.state is None:
+        raise SuspendedError(
+            f"the command was recorded at position {outcome.position}, but it suspended the projection 'memories', "
+            "so the memory cannot be shown; maintenance.rebuild() makes the projection again",
+        )
+    state: MemoryState = outcome.state
+    rule = outcome.policy.decay_of(state.kind) if outcome.policy is not None else None
+    answer = shown.memory(state, outcome.names, decay_rule=rule, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
+
+
+def with_kind(answer: Memory) -> Memory:
+    """Return the answer with a warning if its kind is none of the product's kinds, because it may be a typing error."""
+    if answer.kind in KINDS:
+        return answer
+    unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(KINDS)}"
+    return replace(answer, warnings=(*answer.warnings, unknown))
+
+
+def in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """Return the attempt with ``valid_from`` set to the command's ``occurred_at``, unless the caller set ``valid_from``.
+
+    Raises:
+        RejectedError: The attempt's validity would end before it begins.
+    """
+    if attempt.valid_from is None and work.occurred_at is not None:
+        attempt = replace(attempt, valid_from=happened_in(work))
+    if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
+        raise RejectedError(
+            f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"
+        )
+    return attempt
+
+
+def happened_in(work: Work) -> str:
+    """Return the time from which a statement holds: the command's ``occurred_at``, at the latest now."""
+    return happened(work.occurred_at, work.recorded_at)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.answer import Answer
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.times import moment
 
 if TYPE_CHECKING:
-    from ledger.memories.rules import Edge
-    from ledger.memories.rules import MemoryState as MemoryState
+    from ledger.memories.state import MemoryState as MemoryState
 
 
 class Relation(Answer, frozen=True, kw_only=True):
@@ -84,31 +83,6 @@ class Memory(Answer, frozen=True):  # not kw_only, because long lists of memorie
                 as_of=moment("as_of", as_of),
             )
         )
-
-
-def memory(
-    state: MemoryState,
-    names: Mapping[str, str],
-    *,
-    decay_rule: str | None = None,
-    replayed: bool = False,
-    absorbed: bool = False,
-) -> Memory:
-    return answer_of(
-        Memory,
-        state,
-        project=names.get(state.project or "", state.project),
-        confidence=confidence_rules.shown(state.confidence),
-        relations=tuple(map(_relation, state.edges)) if state.edges else (),
-        metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
-        decay_rule=decay_rule,
-        replayed=replayed,
-        absorbed=absorbed,
-    )
-
-
-def _relation(edge: Edge) -> Relation:
-    return answer_of(Relation, edge, subject=edge.source, object=edge.target)
 
 
 class Belief(Answer, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import one_of, plural
-from ledger.memories import answers, commands, confidence, correcting, queries
+from ledger.memories import answers, commands, queries
 from ledger.types import MemoryStatus, Metadata, Order, Page, Since, Time, WriteOptions
 from projections.views.memories import MemoryFilter
 
@@ -109,7 +109,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             RejectedError: The id is that of an observation, whose confidence follows from its live sources.
         """
-        steps = confidence.confidence_history(self._engine, self._scope.user, id)
+        steps = queries.confidence_history(self._engine, self._scope.user, id)
         if not steps:
             self.get(id)
         return tuple(steps)
@@ -153,7 +153,7 @@ class Memories(MemoriesRead):
         Raises:
             RejectedError: The memory is hidden, or another memory of that kind and project says the same.
         """
-        return correcting.correct(
+        return commands.correct(
             self._engine.writer,
             self._scope.asker(options),
             id,

@@ -1,98 +1,32 @@
-"""The commands on memories: remember, propose, promote, reject, revise, supersede, take out of use and restore."""
+"""The commands on memories that exist: promote, reject, revise, correct, supersede, take out of use and restore."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 from msgspec.structs import replace
 
 from ledger.core.pipeline import Writer
 from ledger.core.who import Time, Who
-from ledger.core.work import Outcome, Work
+from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
-from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.errors import RejectedError
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
 from ledger.events import MemoryCaptured
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
-from ledger.log.event_base import NOTHING
 from ledger.memories import admission, answers
 from ledger.memories import rules as memory_rules
-from ledger.memories.asked import RememberRequest, SupersedeRequest, referenced
-from ledger.memories.rules import CONTENT_BYTES, MemoryState
-from ledger.memories.sources import session_of, source_list, with_sources
+from ledger.memories.admission import answered, event_of, happened_in, in_time, with_kind
+from ledger.memories.asked import SupersedeRequest
+from ledger.memories.changes import admit, is_stated_by, most_by, refuse_raise, refuse_revision, refuse_threat
+from ledger.memories.sources import own, session_of, source_list, with_sources
+from ledger.memories.state import CONTENT_BYTES, HIDDEN, KINDS, SYNONYMS, MemoryState
 from ledger.observations import evidence
 from ledger.types import Metadata
-
-# --- new memories --------------------------------------------------------------------------------------------
-
-
-def remember(writer: Writer, asker: Who, request: RememberRequest) -> answers.Memory:
-    """Record a memory without review: active, or with the status that the admission table has for another caller's channel."""
-    return _record(writer, asker, "remember", request)
-
-
-def propose(writer: Writer, asker: Who, request: RememberRequest) -> answers.Memory:
-    """Record a candidate. The candidate and its relations count only after ``promote``."""
-    return _record(writer, asker, "propose", request)
-
-
-def _record(
-    writer: Writer, asker: Who, verb: Literal["remember", "propose"], request: RememberRequest
-) -> answers.Memory:
-    attempt = _stated(request, "active" if verb == "remember" else "candidate")
-    if request.reference_count or request.last_referenced_at is not None:
-        attempt = referenced(attempt, request)
-    edges = graph_rules.edge_list(request.relations) if request.relations != () else ()
-
-    def body(work: Work) -> str:
-        work.project = work.project_named(request.project)
-        work.session = work.session_named(request.session)
-        draft = admission.by_channel(work, _in_time(work, attempt), verb)
-        if (draft.last_referenced_at or "") > work.recorded_at:
-            draft = replace(draft, last_referenced_at=work.recorded_at)
-        if draft.sources:
-            draft = with_sources(work, draft)
-        id = admission.add(work, draft)
-        if edges:
-            graph_rules.say(work, id, draft, edges)
-        return id
-
-    return with_kind(answered(writer.run(verb, asker, body, (attempt, request.project, request.session, edges))))
-
-
-def _stated(request: RememberRequest | SupersedeRequest, status: str) -> MemoryCaptured:
-    """Return the event of a request, with every argument checked.
-
-    If a ``SupersedeRequest`` has no kind, entities or tags, these are empty, and the superseded memory's are taken later.
-    """
-    inherits = isinstance(request, SupersedeRequest)
-    is_bounded = request.valid_from is not None or request.valid_to is not None
-    start, end = validity(request.valid_from, request.valid_to) if is_bounded else (None, None)
-    entities = () if inherits and request.entities is None else plural("entities", request.entities)
-    tags = () if inherits and request.tags is None else plural("tags", request.tags)
-    kind = request.kind or ""
-    if not (inherits and request.kind is None):
-        kind = check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
-    sources, metadata, confidence = plural("sources", request.sources), request.metadata, request.confidence
-    return MemoryCaptured(
-        content=check_text("content", request.content, max_bytes=CONTENT_BYTES),
-        kind=kind,
-        status=status,
-        confidence=confidence_rules.ONE
-        if confidence == 1.0 and confidence is not True
-        else confidence_rules.millionths("confidence", confidence),
-        entities=text_list("entities", entities) if entities else (),
-        tags=tag_list(tags) if tags else (),
-        sources=source_list(sources) if sources else (),
-        valid_from=start,
-        valid_to=end,
-        metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
-    )
-
+from projections.views import confidence as timeline
 
 # --- review --------------------------------------------------------------------------------------------------
 
@@ -111,7 +45,7 @@ def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str
         if cleaned is not None:
             _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
-            admission.admit(work, memory, "active", "promote", cleaned, frees=replaced)
+            admit(work, memory, "active", "promote", cleaned, frees=replaced)
         emit(work, memory, memory_rules.Promote(note))
         if memory.status == "active" and reinforcement.is_contradicted(work, memory):
             emit(work, memory, memory_rules.Reinforce(delta=0))
@@ -155,7 +89,7 @@ def revise(
 
     def body(work: Work, memory: MemoryState) -> None:
         if content != memory.content:
-            admission.refuse_revision(work, memory)
+            refuse_revision(work, memory)
         _revise(work, memory, content, reason)
 
     return change(writer, asker, "revise", id, body, (id, content, reason))
@@ -165,7 +99,7 @@ def _revise(work: Work, memory: MemoryState, content: str, why: str) -> None:
     content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
     command = memory_rules.ReviseMemory(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
-        admission.admit(work, memory, memory.status, "revise", content, frees=memory)
+        admit(work, memory, memory.status, "revise", content, frees=memory)
     emit(work, memory, command)
 
 
@@ -198,6 +132,38 @@ def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset:
     return change(writer, asker, "memories.set_metadata", id, body, (id, request))
 
 
+def correct(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    *,
+    kind: str | None = None,
+    project: str | None = None,
+    entities: Iterable[str] | None = None,
+    reason: str = "",
+) -> answers.Memory:
+    """Correct the kind, the project or the entities of a memory; None keeps the present value."""
+    if kind is not None:
+        kind = check_word("a kind", kind, KINDS, SYNONYMS)
+    names = None if entities is None else text_list("entities", plural("entities", entities))
+    request = memory_rules.Correct(kind, entities=names, reason=check_reason("reason", reason))
+
+    def body(work: Work, memory: MemoryState) -> None:
+        command = replace(request, entities=work.cleaned(request.entities))
+        if project is not None:
+            work.project = None  # the event that adds a new project belongs to no project
+            project_id = work.project_named(project)
+            moved = project_id not in work.together(memory.project)
+            work.project = project_id if moved else memory.project
+            command = replace(command, moved=moved)
+        if memory.status in ("candidate", "active"):
+            corrected = replace(memory, kind=kind or memory.kind, project=work.project)
+            admit(work, corrected, memory.status, "correct", frees=memory)
+        emit(work, memory, command)
+
+    return with_kind(change(writer, asker, "memories.correct", id, body, (id, request, project)))
+
+
 def set_validity(
     writer: Writer,
     asker: Who,
@@ -223,10 +189,36 @@ def adjust(writer: Writer, asker: Who, id: str, confidence: float, reason: str =
     command = memory_rules.Adjust(confidence_rules.millionths("confidence", confidence), check_reason("reason", reason))
 
     def body(work: Work, memory: MemoryState) -> None:
-        admission.refuse_raise(work, memory, command.confidence)
+        refuse_raise(work, memory, command.confidence)
         emit(work, memory, command)
 
     return change(writer, asker, "memories.set_confidence", id, body, (id, command))
+
+
+def reinforce(
+    writer: Writer,
+    asker: Who,
+    id: str,
+    amount: float | None = None,
+    *,
+    source: str | None = None,
+) -> answers.Memory:
+    delta = None if amount is None else confidence_rules.millionths("amount", amount)
+
+    def body(work: Work, memory: MemoryState) -> None:
+        interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
+        if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
+            return
+        policy = work.policy()
+        echo = interaction is not None and memory.id in interaction.memories_used
+        by_policy = confidence_rules.millionths("gain", policy.echo_gain if echo else policy.gain)
+        name = interaction.id if interaction is not None else None
+        gain = delta if delta is not None else by_policy
+        if (most := most_by(work, memory)) is not None:
+            gain = min(gain, most - memory.confidence)
+        emit(work, memory, memory_rules.Reinforce(delta=gain, interaction=name, echo=echo))
+
+    return change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
 def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) -> answers.Memory:
@@ -238,7 +230,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
     becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
     """
-    stated, reason = _stated(request, "active"), check_reason("reason", request.reason)
+    stated, reason = event_of(request, "active"), check_reason("reason", request.reason)
     entities = None if request.entities is None else stated.entities
     tags = None if request.tags is None else stated.tags
     edges = graph_rules.edge_list(request.relations)
@@ -252,10 +244,10 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
             kind=stated.kind or old.kind,
             entities=old.entities if entities is None else entities,
             tags=old.tags if tags is None else tags,
-            valid_from=stated.valid_from or _happened(work),
+            valid_from=stated.valid_from or happened_in(work),
             supersedes=old.id,
         )
-        attempt = admission.by_channel(work, _in_time(work, attempt), "supersede")
+        attempt = admission.by_channel(work, in_time(work, attempt), "supersede")
         if attempt.sources:
             attempt = with_sources(work, attempt)
         if old.status != "active":
@@ -270,7 +262,7 @@ def end(writer: Writer, asker: Who, id: str, reason: str = "") -> answers.Memory
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: MemoryState) -> None:
-        emit(work, memory, memory_rules.Supersede(None, _happened(work), reason))
+        emit(work, memory, memory_rules.Supersede(None, happened_in(work), reason))
 
     return change(writer, asker, "memories.end", id, body, (id, reason))
 
@@ -358,10 +350,10 @@ def restore(
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: MemoryState) -> None:
-        if memory.status in memory_rules.HIDDEN:
-            admission.admit(work, memory, memory.before or "active", "restore")
+        if memory.status in HIDDEN:
+            admit(work, memory, memory.before or "active", "restore")
         emit(work, memory, memory_rules.RestoreMemory(reason))
-        status = (memory.before or "active") if memory.status in memory_rules.HIDDEN else memory.status
+        status = (memory.before or "active") if memory.status in HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
         evidence.put_back(work, [memory.id], alive, reason)
 
@@ -415,26 +407,6 @@ def change(
     return answered(writer.run(verb, asker, on_memory, arguments))
 
 
-def answered(outcome: Outcome) -> answers.Memory:
-    if outcome.state is None:
-        raise SuspendedError(
-            f"the command was recorded at position {outcome.position}, but it suspended the projection 'memories', "
-            "so the memory cannot be shown; maintenance.rebuild() makes the projection again",
-        )
-    state: MemoryState = outcome.state
-    rule = outcome.policy.decay_of(state.kind) if outcome.policy is not None else None
-    answer = answers.memory(state, outcome.names, decay_rule=rule, replayed=outcome.replayed, absorbed=outcome.absorbed)
-    return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
-
-
-def with_kind(answer: answers.Memory) -> answers.Memory:
-    """Return the answer with a warning if its kind is none of the product's kinds, because it may be a typing error."""
-    if answer.kind in memory_rules.KINDS:
-        return answer
-    unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(memory_rules.KINDS)}"
-    return replace(answer, warnings=(*answer.warnings, unknown))
-
-
 def emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None:
     for event in memory_rules.decide(command, memory):
         work.emit(memory.id, event, first=memory.row)
@@ -452,33 +424,13 @@ def _succeed(
 ) -> str:
     attempt = work.cleaned(attempt)
     # The old memory is compared first: after an undo another, older memory may have the same text.
-    if admission.is_stated_by(old, attempt):
+    if is_stated_by(old, attempt):
         work.absorbed = True
         return old.id
-    admission.refuse_threat(work, attempt.content or "", "supersede by")
+    refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
     if attempt.status == "active":
         emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor
-
-
-def _happened(work: Work) -> str:
-    """Return the time from which a statement holds: the command's ``occurred_at``, at the latest now."""
-    return memory_rules.happened(work.occurred_at, work.recorded_at)
-
-
-def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """Return the attempt with ``valid_from`` set to the command's ``occurred_at``, unless the caller set ``valid_from``.
-
-    Raises:
-        RejectedError: The attempt's validity would end before it begins.
-    """
-    if attempt.valid_from is None and work.occurred_at is not None:
-        attempt = replace(attempt, valid_from=_happened(work))
-    if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
-        raise RejectedError(
-            f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"
-        )
-    return attempt

@@ -18,7 +18,7 @@ from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.times import days_between, fixed
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
 from projections.views import control, memories
 from projections.views.memories import MemoryFilter

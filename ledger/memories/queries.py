@@ -1,24 +1,38 @@
-"""The queries on memories: a memory, a listing, the review queue, and the origin of a memory."""
+"""The queries on memories: a memory, a listing, the review queue, and the origin and the confidence of a memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from ledger.core.answer import answer_of
 from ledger.core.log_reading import first_position, start_behind, start_in_time
-from ledger.core.snapshot import NOWHERE, Snapshot, believed, event_data, load, scope_of, text_of, texts_at
+from ledger.core.reading_engine import ReadingEngine
+from ledger.core.snapshot import (
+    NOWHERE,
+    Snapshot,
+    believed,
+    event_data,
+    load,
+    owned_stream,
+    scope_of,
+    text_of,
+    texts_at,
+)
+from ledger.domain import confidence as confidence_rules
+from ledger.domain.errors import RejectedError
 from ledger.extraction import lines as turns
 from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
 from ledger.memories import answers
-from ledger.memories.rules import SYNONYMS, MemoryState
-from ledger.policy.rules import PolicyState
+from ledger.memories.shown import memories_shown
+from ledger.memories.state import SYNONYMS, MemoryState
 from ledger.sessions.rules import message as messages
 from projections.core.conditions import Start
 from projections.core.rows import Connection
-from projections.views import control, memories, projects, sessions
+from projections.views import confidence, memories, projects, sessions
 from projections.views.duplicates import content_fingerprint
 from projections.views.memories import MemoryFilter
 
@@ -67,30 +81,6 @@ def listing(
     )
     start = (start_in_time if by_time else start_behind)(connection, after, oldest_first=oldest_first)
     return memories_shown(connection, memories.listing(connection, stored, limit=limit, start=start, by_time=by_time))
-
-
-def memories_shown(
-    connection: Connection, states: Sequence[MemoryState], known: Mapping[str, PolicyState] | None = None
-) -> list[answers.Memory]:
-    """Return memories as a caller sees them; ``known`` are policies, by user, that were read on the same snapshot."""
-    names = projects.names(connection, {state.project for state in states})
-    users = {state.user for state in states if state.user is not None}
-    policies = {user: (known or {}).get(user) or control.policy(connection, user) for user in users}
-    return [
-        answers.memory(
-            state, names, decay_rule=None if state.user is None else policies[state.user].decay_of(state.kind)
-        )
-        for state in states
-    ]
-
-
-def memory_shown(connection: Connection, state: MemoryState | None) -> answers.Memory | None:
-    return memories_shown(connection, [state])[0] if state is not None else None
-
-
-def belief(connection: Connection, id: str, now: MemoryState | None, then: MemoryState | None) -> answers.Belief:
-    """Return the answer that compares a memory in its present state with the memory in another state."""
-    return answers.Belief(id=id, now=memory_shown(connection, now), would_be=memory_shown(connection, then))
 
 
 def review(
@@ -230,3 +220,32 @@ def _message_text(connection: Connection, row: sessions.MessageRow) -> str | Non
     data = event_data(connection, row.row)
     content = text_of(connection, data.content)
     return turns.own_texts(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None
+
+
+def _is_observation(engine: ReadingEngine, id: str, owner: str) -> bool:
+    with engine.reading() as connection:
+        return owned_stream(connection, id, "o", owner) is not None
+
+
+def confidence_history(engine: ReadingEngine, user: str, id: str) -> list[answers.ConfidencePoint]:
+    """Return the steps of a memory's confidence, oldest first; empty if the user has no such memory.
+
+    Raises:
+        RejectedError: The id is that of an observation, whose confidence follows from the sources that are live at a read.
+    """
+    if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
+        raise RejectedError(
+            f"{id:.40} is an observation: its confidence follows from its live sources, and has no timeline; "
+            "observations.get() shows it now, at() at an earlier moment, and why() the confidence of each wording"
+        )
+    with engine.reading() as connection:
+        stream = owned_stream(connection, id, "m", user)
+        if stream is None:
+            return []
+        first = first_position(connection, stream) or 0
+        return [_point(point) for point in confidence.timeline(connection, first)]
+
+
+def _point(point: confidence.ConfidenceRow) -> answers.ConfidencePoint:
+    numbers = {"delta": confidence_rules.shown(point.delta), "confidence": confidence_rules.shown(point.confidence)}
+    return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

@@ -12,7 +12,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import is_prefix, message_place
 from ledger.domain.text import text_list
 from ledger.events import MemoryCaptured
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from projections.views import control, documents, observations, sessions
 
 # Summaries, merges and conflicts are absent, because they only follow from subjects of these kinds.

@@ -14,7 +14,7 @@ from ledger.events import (
     MemoryRestored,
     MemoryRetracted,
 )
-from ledger.memories.rules import MemoryState, evolve
+from ledger.memories.state import MemoryState, evolve
 
 EXTRACTING = (
     "extract",

@@ -21,7 +21,7 @@ from ledger.extraction.applying import (
     ProposedRelation,
 )
 from ledger.extraction.lines import ConversationLine
-from ledger.memories.rules import KINDS, MemoryState
+from ledger.memories.state import KINDS, MemoryState
 from ledger.models.port import ModelRequest
 from ledger.models.prompts import prompt
 from ledger.models.reading import Parsed

@@ -43,7 +43,7 @@ from ledger.english.question import Question, any_of
 from ledger.english.salience import stated_spans
 from ledger.english.words import stems
 from ledger.log.reading import read_tip
-from ledger.memories.rules import KINDS, MemoryState, since
+from ledger.memories.state import KINDS, MemoryState, since
 from ledger.recall import matching, ordering, packs, recalling, reopening
 from ledger.recall.finding import (
     Finder,

@@ -26,7 +26,7 @@ from ledger.english.dates import day_words
 from ledger.english.porter import stem
 from ledger.english.question import Question, any_of, quoted
 from ledger.english.words import STOP_WORDS, indexed_words, unspaced
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.recall import matching
 from ledger.recall.matching import ENOUGH

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.core.snapshot import Snapshot
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from projections.search import memory_hits, observation_hits, passages
 from projections.search.memory_hits import MemoryScope
 from projections.search.observation_hits import ObservationScope

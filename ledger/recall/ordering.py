@@ -14,7 +14,7 @@ from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, 
 from ledger.english.porter import stem
 from ledger.english.question import Question
 from ledger.english.words import split
-from ledger.memories.rules import MemoryState, since
+from ledger.memories.state import MemoryState, since
 from ledger.recall.finding import Finder, RecallHit
 from ledger.recall.request import RecallRequest
 

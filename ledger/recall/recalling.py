@@ -19,8 +19,8 @@ from ledger.domain.text import counted, one_of
 from ledger.english import question
 from ledger.english.question import Question
 from ledger.log.reading import read_tip
-from ledger.memories.queries import memories_shown
-from ledger.memories.rules import MemoryState
+from ledger.memories.shown import memories_shown
+from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.projects import answers
 from ledger.projects.queries import find as find_project

@@ -32,7 +32,7 @@ from ledger.events import (
     ValuePut,
 )
 from ledger.memories.answers import Memory
-from ledger.memories.queries import memories_shown
+from ledger.memories.shown import memories_shown
 from ledger.projects import answers
 from ledger.recall import packs
 from ledger.recall.observing import current, observed

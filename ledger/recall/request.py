@@ -14,7 +14,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, flags, one_of, text_list
-from ledger.memories import rules as memory_rules
+from ledger.memories.state import ERASED, KINDS, STATUSES, SYNONYMS
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS, SCORE
 
@@ -109,10 +109,7 @@ def checked(request: RecallRequest) -> RecallRequest:
     """
     question = check_text("question", request.question, max_bytes=QUERY_BYTES, blank_allowed=True)
     among, budget = text_list("among", request.among), size("budget", request.budget)
-    kinds = tuple(
-        check_word("a kind", kind, memory_rules.KINDS, memory_rules.SYNONYMS)
-        for kind in text_list("kinds", request.kinds)
-    )
+    kinds = tuple(check_word("a kind", kind, KINDS, SYNONYMS) for kind in text_list("kinds", request.kinds))
     if not among:
         raise RejectedError(f"among must name at least one of {', '.join(AMONG)}")
     # A receipt stores these names, and no erasure reaches them: so only known names pass.
@@ -168,8 +165,8 @@ def _statuses(statuses: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name == NEVER:
             raise RejectedError("a candidate is not recalled before it is promoted: see review()", rule="trust")
-        one_of("statuses", name, [status for status in memory_rules.STATUSES if status != NEVER])
-    return names or tuple(name for name in memory_rules.STATUSES if name not in (NEVER, memory_rules.ERASED))
+        one_of("statuses", name, [status for status in STATUSES if status != NEVER])
+    return names or tuple(name for name in STATUSES if name not in (NEVER, ERASED))
 
 
 def size(argument: str, number: object) -> int | None:

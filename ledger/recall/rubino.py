@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.english.question import READ_CHARS
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.recall.finding import Finder, RecallHit, in_order, of_memory
 from projections.core.rows import TextIndex
 from projections.search.ranking import ScoredText, best_first

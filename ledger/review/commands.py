@@ -19,8 +19,9 @@ from ledger.domain.text import check_reason, text_list
 from ledger.english import near
 from ledger.log.reading import read_tip
 from ledger.memories import rules as memory_rules
+from ledger.memories.admission import answered
 from ledger.memories.answers import Memory
-from ledger.memories.commands import answered
+from ledger.memories.state import MemoryState
 from ledger.review import conflict_policy, merge_policy, queries, rules
 from ledger.review.answers import Conflict, ConflictReport, Merge, MergeReport
 from ledger.review.conflict_policy import ConflictingMemories
@@ -227,7 +228,7 @@ def resolve(engine: Engine, asker: Who, id: str, keep: str, reason: str = "") ->
     reason = check_reason("reason", reason)
 
     def body(work: Work, conflict: ConflictState) -> None:
-        winner: memory_rules.MemoryState = work.load(keep, "m")
+        winner: MemoryState = work.load(keep, "m")
         members = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
         active = [member for member in members if member.status == "active" and not member.quarantined]
         connection = work.connection()

@@ -19,7 +19,7 @@ from ledger.core.work import Work
 from ledger.english import slots
 from ledger.english.slots import Filled
 from ledger.events import ConflictFound
-from ledger.memories.rules import Edge
+from ledger.memories.state import Edge
 from ledger.review import rules
 from ledger.review.proposing import Scope, Searched, are_as_seen, conflicts_about, emit
 from ledger.review.rules import ConflictState

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ledger.core.work import Work
 from ledger.events import EventData
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.review import rules
 from ledger.review.rules import ConflictState, MergeState
 from projections.views import conflicts, merges

@@ -11,8 +11,8 @@ from ledger.core.log_reading import Place, start_behind
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import NOWHERE, load, scope_of
 from ledger.domain.confidence import shown
-from ledger.memories.queries import memories_shown
-from ledger.memories.rules import since
+from ledger.memories.shown import memories_shown
+from ledger.memories.state import since
 from ledger.review import merge_policy, rules, uniting
 from ledger.review.answers import Conflict, Merge
 from ledger.review.rules import ConflictState, MergeState

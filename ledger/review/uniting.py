@@ -15,7 +15,9 @@ from ledger.domain.text import TAGS, check_text
 from ledger.events import MemoriesMerged, MemoryCaptured, RelationAdded
 from ledger.memories import admission
 from ledger.memories import rules as memory_rules
-from ledger.memories.rules import CONTENT_BYTES, EDGES, Edge, MemoryState
+from ledger.memories.changes import refuse_threat
+from ledger.memories.rules import EDGES
+from ledger.memories.state import CONTENT_BYTES, Edge, MemoryState
 from ledger.review import rules
 from ledger.review.proposing import emit, merges_about
 from ledger.review.rules import MergeState
@@ -95,7 +97,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     chosen = best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
-    admission.refuse_threat(work, text, "merge into")
+    refuse_threat(work, text, "merge into")
     _refuse_duplicate(work, members, text)
     together = replace(chosen, content="".join(member.content or "" for member in members))
     admission.check_budget(work, chosen.kind, text, frees=together)

@@ -27,7 +27,7 @@ from ledger.events import LEDGER_STREAM, CommandRedone, CommandUndone, OriginDis
 from ledger.history.alternative import Alternative
 from ledger.history.receipts import receipts
 from ledger.memories.answers import Belief
-from ledger.memories.queries import belief
+from ledger.memories.shown import belief
 from ledger.observations.queries import UNSUPPORTED
 from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from ledger.events import AnyEvent, CommandUndone, of, type_names
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.memories.turned_down import NO, turned_down
 from ledger.undo import answers
 from ledger.undo.closure import Closure

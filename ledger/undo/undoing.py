@@ -30,7 +30,7 @@ from ledger.events import (
     OriginTrusted,
 )
 from ledger.memories.answers import Belief
-from ledger.memories.queries import belief
+from ledger.memories.shown import belief
 from ledger.undo import answers
 from ledger.undo.fitting import (
     Cascaded,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.english.words import indexed
 from ledger.events import AnyEvent
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from projections.core.conditions import Conditions, Scope
 from projections.core.rows import CURRENT, ProjectionRows, Table, TextIndex, Values
 from projections.core.subjects import SubjectChange

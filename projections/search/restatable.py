@@ -14,7 +14,7 @@ from hashlib import blake2b
 from ledger.domain.text import keyed_digest
 from ledger.english.matching import found_by
 from ledger.events import AnyEvent
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from projections.core.packed import look, waiting
 from projections.core.rows import ProjectionRows, Values, packed, parted
 from projections.core.subjects import SubjectChange

@@ -9,7 +9,7 @@ from itertools import combinations
 from ledger.english import slots
 from ledger.english.slots import Filled, Statement
 from ledger.events import AnyEvent
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.review import rules
 from ledger.review.rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
 from projections.core.conditions import NEWEST, Start

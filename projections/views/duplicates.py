@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from ledger.domain.text import fingerprint, normalise
 from ledger.events import AnyEvent, DuplicateAbsorbed
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.memories.turned_down import NO, turned_down
 from projections.core.rows import CURRENT, Connection, ProjectionRows, Table
 from projections.core.subjects import SubjectChange

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ledger.english.entities import RUN_WORDS, found, name_form
 from ledger.events import AnyEvent
-from ledger.memories.rules import CO_OCCURS, MemoryState
+from ledger.memories.state import CO_OCCURS, MemoryState
 from projections.core.codec import reader
 from projections.core.conditions import Conditions, Scope
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among

@@ -11,7 +11,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
 from ledger.events import AnyEvent
 from ledger.memories import rules as memory
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import STATUSES, MemoryState, evolve, since
 from projections.core.conditions import NEWEST, Conditions, Scope, Start
 from projections.core.rows import ProjectionRows, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
@@ -19,7 +19,7 @@ from projections.core.subjects import SubjectChange, family, keep
 FAMILY = family(
     "m",
     MemoryState,
-    memory.evolve,
+    evolve,
     memory.admits,
     ("memories", "memory_versions"),
     indexes=(
@@ -32,7 +32,7 @@ FAMILY = family(
         ("user, valid_from", ""),  # for a page of a listing by time
         ("superseded_by", "superseded_by IS NOT NULL"),
     ),
-    among=(("status", memory.STATUSES),),
+    among=(("status", STATUSES),),
 )
 MEMORIES, VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
@@ -126,7 +126,7 @@ def newest(
     """Return the newest memories of some kinds that meet a condition, which calls the table ``m``; each kind uses the index."""
     sql = f"SELECT m.* FROM memories m WHERE {condition} AND m.kind = ? ORDER BY m.row DESC LIMIT ?"
     rows = [row for kind in kinds for row in connection.execute(sql, (*values, kind, limit))]
-    return sorted(map(from_row, rows), key=memory.since, reverse=True)[:limit]
+    return sorted(map(from_row, rows), key=since, reverse=True)[:limit]
 
 
 def of_session(

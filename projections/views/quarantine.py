@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ledger.events import WAYS_BACK, AnyEvent, DuplicateAbsorbed, MemoryQuarantined, TextQuarantined, TextReleased
-from ledger.memories.rules import ERASED
+from ledger.memories.state import ERASED
 from projections.core.codec import columns, reader
 from projections.core.conditions import Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among

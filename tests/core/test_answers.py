@@ -16,7 +16,7 @@ from msgspec import Struct
 from ledger import Ledger, LedgerError, Page
 from ledger.core.answer import Answer, answer_of
 from ledger.domain import confidence
-from ledger.memories.answers import memory
+from ledger.memories.shown import memory
 
 
 class State(Struct, frozen=True):

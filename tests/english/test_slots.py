@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from ledger.english.slots import EDGES, PLACE, exclusive, filled, still_stated
-from ledger.memories.rules import Edge
+from ledger.memories.state import Edge
 
 
 def memory(content: str, *edges: tuple[str, str, str]) -> SimpleNamespace:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from ledger.domain.metadata import row_form
 from ledger.log.envelope import Envelope, Recorded
 from ledger.memories.events import MemoryCaptured
-from ledger.memories.rules import evolve
+from ledger.memories.state import evolve
 
 AT = "2026-03-02T09:00:00Z"
 NOT_OF_THE_EVENT = {  # the fields that only later events fill

@@ -12,14 +12,10 @@ from msgspec.structs import asdict, replace
 from ledger import RejectedError
 from ledger import events as e
 from ledger.memories.rules import (
-    HIDDEN,
-    STATUSES,
     Adjust,
     Correct,
     DescribeMemory,
-    Edge,
     Invalidate,
-    MemoryState,
     Promote,
     QuarantineMemory,
     Reinforce,
@@ -36,8 +32,8 @@ from ledger.memories.rules import (
     absorbed,
     admits,
     decide,
-    evolve,
 )
+from ledger.memories.state import HIDDEN, STATUSES, Edge, MemoryState, evolve
 from projections.views import memories
 
 REINFORCED = e.MemoryReinforced("linear/1", 20_000, INTERACTION, "stems/3", 750_000, True)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ledger.documents.rules import DocumentState
 from ledger.domain.errors import DamagedError
 from ledger.interactions.rules import InteractionState
-from ledger.memories.rules import MemoryState
+from ledger.memories.state import MemoryState
 from ledger.observations.rules import ObservationState
 from ledger.projects.rules import ProjectState
 from ledger.review.rules import ConflictState, MergeState

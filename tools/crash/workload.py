@@ -15,7 +15,7 @@ import ledger.care.backing_up
 import ledger.core.tables
 import ledger.log.event_store
 import ledger.log.sqlite_files
-import ledger.memories.commands
+import ledger.memories.admission
 import projections.core.projector
 import projections.core.rebuild
 import projections.views.erasures
@@ -335,7 +335,7 @@ def synchronous_off() -> None:
 
 def texts_garbled() -> None:
     """Store another text than the given one; the log, its chain and every projection agree on the wrong text."""
-    writes: Any = ledger.memories.commands
+    writes: Any = ledger.memories.admission
     checked = writes.check_text
     writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 

@@ -12,7 +12,7 @@ from ledger import answers
 from ledger.cli.terminal_text import shortened
 from ledger.domain.harmless import mermaid_label
 from ledger.domain.text import counted
-from ledger.memories.rules import CO_OCCURS
+from ledger.memories.state import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
 

@@ -216,10 +216,10 @@ class LedgerRead(Area):
             budget: The largest size of the pack's ``as_text()``, fence included, counted in ``unit``.
             unit: "chars" or "tokens".
         """
-        from ledger.recall import recalling
+        from ledger.recall import unasked
 
         accepted = plural("kinds", kinds)
-        return recalling.user_profile(self._engine, self._scope.user, kinds=accepted, budget=budget, unit=unit)
+        return unasked.user_profile(self._engine, self._scope.user, kinds=accepted, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
         """Return why a memory or an observation is believed, or why a value is as it is: every event behind it, with sources.

@@ -13,8 +13,8 @@ from ledger.extraction.applying import FACT_SHOWN_CHARS, SHOWN
 from ledger.extraction.lines import ConversationLine
 from ledger.memories.state import MemoryState
 from ledger.recall import recalling
-from ledger.recall.packs import PROFILE_KINDS
 from ledger.recall.request import RecallRequest
+from ledger.recall.unasked import PROFILE_KINDS
 from projections.core.rows import Connection
 from projections.views import memories, projects
 from projections.views.memories import MemoryFilter

@@ -15,7 +15,7 @@ from ledger.projects import choosing, commands, queries
 from ledger.projects.answers import FolderProject, ProjectInfo, StateEntry
 from ledger.projects.folders import place_of, working_folder
 from ledger.projects.rules import check_category
-from ledger.recall import recalling
+from ledger.recall import unasked
 from ledger.recall.packs import Pack
 from ledger.types import Page, ProjectStatus, StateCategory, Unit, WriteOptions
 
@@ -113,7 +113,7 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
         """
         project_id = None if project is None else self.get(check_text("project", project)).id
-        return recalling.project_context(self._engine, self._scope.user, project_id, budget=budget, unit=unit)
+        return unasked.project_context(self._engine, self._scope.user, project_id, budget=budget, unit=unit)
 
     def state(
         self,

@@ -52,14 +52,17 @@ from ledger.recall.finding import (
     citing_memories,
     is_turn,
     key_of,
+    may_observe,
     of_memory,
     of_passage,
     turn_of,
 )
-from ledger.recall.observing import Observing
+from ledger.recall.observing import Observing, beside
+from ledger.recall.ordering import items_of, nowhere_warning, searched_in
 from ledger.recall.packs import Item, Pack
 from ledger.recall.request import CONTEXT, RecallRequest
 from ledger.recall.request import checked as checked_search
+from ledger.recall.unasked import PROFILE_KINDS
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.search.ranking import ScoredText, who
@@ -152,16 +155,19 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, search.user, "p", search.project)
-        scope = recalling.searched_in(connection, search.user, search.project, about)
+        scope = searched_in(connection, search.user, search.project, about)
         finder = Finder(engine, snapshot, search, scope, asking, sought)
         ranked, _ = ordering.ordered(finder, replace(search, min_match=0), asking)  # the budget is the floor
         chosen = _Choosing(snapshot, finder, request, asking)
         chosen.answer(ranked)
-        warnings = (*matching.warnings(snapshot), *recalling.nowhere_warning(about, search.project), *finder.warnings)
+        warnings = (*matching.warnings(snapshot), *nowhere_warning(about, search.project), *finder.warnings)
         warnings = (*warnings, *recalling.held_warning(finder, search, len(ranked)))
         searched = recalling.searched_among(engine, connection, finder, search, tip)
         pack = packs.finished(chosen.items, [""] * len(chosen.items), searched, search.budget, search.unit, warnings)
-        pack = recalling.with_observations(search, Observing(engine, snapshot, search, scope, asking), pack)
+        if may_observe(snapshot, search, asking):
+            observing = Observing(engine, snapshot, search, scope, asking)
+            pack = beside(search, observing, pack)
+            pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
         chosen.not_repeated(pack.observations)
         chosen.fill_up(pack.used)
         cut = (*chosen.left_out(), *pack.cut) if search.explain else pack.cut
@@ -210,8 +216,8 @@ class _Choosing:
             self._take(self._pinned(), PINNED)
             standing, left_out = self._of_session()
             self._take(standing, SESSION, share=2)
-            matching = [hit for hit in texts if hit.candidate.kind in packs.PROFILE_KINDS]
-            self._profile = self._of_states(self._newest(packs.PROFILE_KINDS))
+            matching = [hit for hit in texts if hit.candidate.kind in PROFILE_KINDS]
+            self._profile = self._of_states(self._newest(PROFILE_KINDS))
             self._take([*matching, *self._profile], PROFILE)
         believed, uncited = self._resolved(turns, self._telling)
         texts = _with_believed(texts, believed)
@@ -247,7 +253,7 @@ class _Choosing:
             hit = of_memory(state, self._finder.policy, self._search.now)
             if is_said := state.row in shown or _is_said(state.content or "", said):
                 self._in_window.add(key_of(hit))
-            ranked.append((is_said, state.kind not in packs.PROFILE_KINDS, -weight, hit))
+            ranked.append((is_said, state.kind not in PROFILE_KINDS, -weight, hit))
         ranked.sort(key=lambda each: each[:3])
         standing = [hit for *_, hit in ranked if hit.candidate.kind in STANDING]
         return standing, [hit for is_said, *_, hit in ranked if not is_said and hit.candidate.kind not in STANDING]
@@ -382,7 +388,7 @@ class _Choosing:
             if misses >= MISSES and not self._search.explain:
                 return
             batch = [self._shortened(hit) for hit in found if key_of(hit) not in self._chosen]
-            for hit, item in zip(batch, recalling.items_of(self._connection, batch), strict=True):
+            for hit, item in zip(batch, items_of(self._connection, batch), strict=True):
                 part = TURN if section == ANSWER and is_turn(hit) else section
                 size = self._offer(hit, replace(item, section=part), left if misses < MISSES else 0)
                 fits = bool(size) or self._cut.get(key_of(hit), item).cut == "repeated"
@@ -466,7 +472,7 @@ class _Choosing:
             else:
                 uncited.append(turn)
         if self._search.explain:
-            items = recalling.items_of(self._connection, [turn for turn, _ in reasons])
+            items = items_of(self._connection, [turn for turn, _ in reasons])
             for (turn, why), item in zip(reasons, items, strict=True):
                 self._cut.setdefault(key_of(turn), replace(item, cut=why))
         states = {state.row: state for state in self._finder.memories_at(believed)}

@@ -34,7 +34,7 @@ from ledger.recall.request import CONTEXT, RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
-from projections.search import passages, ranking
+from projections.search import observation_hits, passages, ranking
 from projections.search.passages import NUMBER_BITS, PassageRow
 from projections.search.ranking import ScoredText
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
@@ -117,6 +117,15 @@ def citing_memories(connection: sqlite3.Connection, turns: Collection[Turn]) -> 
         ids = {memory.id for memory in of_turn}
         of_turn[:] = [memory for memory in of_turn if memory.superseded_by not in ids]
     return cited
+
+
+def may_observe(snapshot: Snapshot, request: RecallRequest, question: Question) -> bool:
+    """Return True if a request wants observations and there may be observations that match its question."""
+    if not request.most_observations or not question.concepts:
+        return False
+    if snapshot.is_past or "observations" in observation_hits.suspended(snapshot.connection):
+        return True
+    return not observation_hits.none(snapshot.connection, snapshot.schema)
 
 
 class Finder:

@@ -1,4 +1,4 @@
-"""The search for the observations of a recall on one snapshot, by words, and their ranking.
+"""The search for the observations of a recall on one snapshot, by words, their ranking, and their room beside the items.
 
 Only observations with live sources are given.
 """
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ledger.core.log_reading import first_position
 from ledger.core.snapshot import believed
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.harmless import fenced
 from ledger.domain.text import normalise
 from ledger.english.porter import stem
 from ledger.english.question import Question
@@ -22,8 +23,8 @@ from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall import matching
 from ledger.recall.finding import Finder, Holding, Turn, ended_turns
-from ledger.recall.packs import Item
-from ledger.recall.request import RecallRequest
+from ledger.recall.packs import OBSERVATIONS, Item, Pack, contents_of, measured, sizes
+from ledger.recall.request import UNITS, RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
@@ -40,6 +41,9 @@ TOGETHER = 10  # the number of observations whose sources are read together
 LISTED = 200  # the pool with ``explain``: a receipt holds at most 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # an observation is near with 3 words of the question, or with 3 in 10 of them (measured)
 WITHOUT = "observations are left out: the projection {!r} is suspended; maintenance.rebuild() makes it again"
+
+OBSERVATIONS_PERCENT = 20
+"""The largest part of the budget, in percent, that observations take of the room that the items leave."""
 
 MOST_BOOST = confidence_rules.shown(confidence_rules.proof_boost(confidence_rules.BOOSTED_PROOFS + 1))
 
@@ -121,17 +125,11 @@ class Observing:
 
         Observations whose text is among ``contents`` do not count against the limit, because the pack leaves them out.
         """
-        if not self._request.most_observations or not self._question.concepts:
-            return []
         stopped = observation_hits.suspended(self._connection)
-        unseen = self._snapshot.is_past
-        none = "observations" not in stopped and not unseen
-        if none and observation_hits.none(self._connection, self._snapshot.schema):
-            return []
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
-        known, supported = contents(), list[Supported]()
+        known, supported, unseen = contents(), list[Supported](), self._snapshot.is_past
         for limit in (LISTED if self._request.explain else max(POOL, 2 * self._request.most_observations), DEEPER):
             scored, all_of_them = self._found(limit, unseen=unseen)
             supported = self._best(scored, known)
@@ -229,3 +227,47 @@ def _scored(supported: Supported, best: float) -> Supported:
     boost = confidence_rules.shown(confidence_rules.proof_boost(supported.answer.proof_count))
     signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
     return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)
+
+
+# --- observations beside the items -----------------------------------------------------------------------------------
+
+
+def beside(request: RecallRequest, observing: Observing, pack: Pack) -> Pack:
+    """Return the pack with the best observations that a search finds, beside its items."""
+    supported = observing.ranked(lambda: contents_of(pack))
+    if not supported:
+        return pack
+    return with_observations(
+        request, pack, [observed(observation, rank) for rank, observation in enumerate(supported, 1)]
+    )
+
+
+def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[Item]) -> Pack:
+    """Return the pack with the best observations that fit beside its items.
+
+    Observations never displace an item. An observation that repeats a text of the pack is left out.
+    """
+    room = room_for_observations(request.budget, pack.used + UNITS[request.unit](fenced([], f"\n{OBSERVATIONS}")))
+    marked, already, used, considered = list[Item](), contents_of(pack), 0, 0
+    for item, size in zip(candidates, sizes(candidates, request.unit), strict=True):
+        words = normalise(item.content or "")
+        if words in already:
+            why = "repeated"
+        elif considered == request.most_observations:
+            why = "rank"
+        else:
+            considered += 1
+            why = "budget" if room is not None and used + size > room else ""
+        if why == "rank" and not request.explain:
+            break
+        marked.append(replace(item, cut=why))
+        if not why:
+            already.add(words)
+            used += size
+    shown, cut = tuple(item for item in marked if not item.cut), tuple(item for item in marked if item.cut)
+    return measured(replace(pack, observations=shown, cut=(*pack.cut, *cut)))
+
+
+def room_for_observations(budget: int | None, used: int) -> int | None:
+    """Return the room for observations beside items that use a part of the budget; None without a budget."""
+    return None if budget is None else max(0, min(budget * OBSERVATIONS_PERCENT // 100, budget - used))

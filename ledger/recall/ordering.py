@@ -1,4 +1,4 @@
-"""The changes to the ranked candidates before they are packed.
+"""The changes to the ranked candidates before they are packed, and the items that are made of them.
 
 Of two statements that say nearly the same the newer comes first. Candidates that match the question too little are cut.
 """
@@ -10,13 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
+from ledger.core.snapshot import NOWHERE
+from ledger.domain.ids import message_id
+from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, share_stems, stems_in_order
 from ledger.english.porter import stem
 from ledger.english.question import Question
-from ledger.english.words import split
+from ledger.english.words import folded, split
+from ledger.memories.shown import memories_shown
 from ledger.memories.state import MemoryState, since
+from ledger.policy.rules import PolicyState
 from ledger.recall.finding import Finder, RecallHit
+from ledger.recall.packs import Item, Passage
 from ledger.recall.request import RecallRequest
+from ledger.values.rules import labels_of
+from projections.core.conditions import Scope
+from projections.core.rows import Connection
+from projections.search.passages import MESSAGE, VALUE, PassageRow
+from projections.views import conflicts, documents, projects, sessions, values
 
 PART = 0.15
 """The newer statement is moved if its score is at least this part of the older statement's score."""
@@ -180,3 +191,106 @@ def floored(hits: Sequence[RecallHit], least: float | None, of_best: float) -> t
         (kept if matches else weak).extend(group)
         group.clear()
     return kept, weak
+
+
+# --- items -----------------------------------------------------------------------------------------------------------
+
+
+def items_of(
+    connection: Connection, hits: Sequence[RecallHit], policies: Mapping[str, PolicyState] | None = None
+) -> list[Item]:
+    """Return hits as items; ``policies`` are those, by user, that were read on the same snapshot."""
+    shown = memories_shown(connection, [hit.memory for hit in hits if hit.memory is not None], policies)
+    options = {memory.id: memory for memory in shown}
+    disputed = conflicts.open_among(connection, options)
+    rows = [hit.passage for hit in hits if hit.passage is not None]
+    names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
+    above: dict[int, tuple[str | None, tuple[str, ...], dict[str, object]]] = {}
+    above |= documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+    above |= _keys(connection, [row for row in rows if row.corpus == VALUE])
+    roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
+    items = []
+    for rank, hit in enumerate(hits, 1):
+        memory = options[hit.memory.id] if hit.memory is not None else None
+        passage = _passage(hit.passage, names, above, roles) if hit.passage is not None else None
+        items.append(
+            Item(
+                rank=rank,
+                score=round(hit.candidate.score, 6),
+                match=round(hit.candidate.match, 6),
+                source=hit.passage.corpus if hit.passage is not None else hit.candidate.corpus,
+                id=memory.id if memory is not None else passage.id if passage is not None else "",
+                content=memory.content if memory is not None else passage.content if passage is not None else None,
+                signals={name: round(value, 6) for name, value in hit.candidate.signals.items()},
+                memory=memory,
+                passage=passage,
+                conflicts=disputed.get(memory.id, ()) if memory is not None else (),
+            )
+        )
+    return items
+
+
+def _keys(
+    connection: Connection, rows: Sequence[PassageRow]
+) -> dict[int, tuple[None, tuple[str, ...], dict[str, object]]]:
+    """Return the labels and the key of the value of each passage, by the position of the passage."""
+    states = values.by_row(connection, {row.subject for row in rows})
+    return {
+        row.position: (None, (*labels_of(state.place), state.name), {})
+        for row in rows
+        if (state := states.get(row.subject)) is not None and state.place is not None and state.name is not None
+    }
+
+
+def _passage(
+    row: PassageRow,
+    names: dict[str, str],
+    above: dict[int, tuple[str | None, tuple[str, ...], dict[str, object]]],
+    roles: dict[int, str],
+) -> Passage:
+    document, heading_path, metadata = above.get(row.position, (None, (), {}))
+    return Passage(
+        id=row.id,
+        field=row.field,
+        start=row.start,
+        end=row.until,
+        content=row.text,
+        user=row.user,
+        project=names.get(row.project, row.project) if row.project else None,
+        session=names.get(row.session, row.session) if row.session else None,
+        occurred_at=row.time,
+        position=row.position,
+        document=document,
+        heading_path=heading_path,
+        speaker=spoken_by(row.corpus, row.field, roles.get(row.position, ""), row.speaker or "", row.text),
+        message=message_id(row.id, row.position) if row.corpus == MESSAGE else None,
+        metadata=metadata,
+    )
+
+
+SPEAKERS = {"prompt": "user", "response": "assistant"}  # the speakers of an interaction's texts
+
+
+def spoken_by(corpus: str, field: str, role: str, name: str, text: str) -> str:
+    """Return the ``speaker`` of a passage. A folded name is left out if the text begins with it."""
+    if corpus == "chunk":
+        return ""
+    role = role or SPEAKERS.get(field, "")
+    known = (*PEOPLE, *ASSISTANTS, "", folded(speaker(text)[0]))
+    return role if name in known else f"{role} ({name})"
+
+
+def searched_in(connection: Connection, user: str, project: str | None, about: str | None) -> Scope:
+    """Return the scope of a pack: a named project and no project, no project (""), or all projects that are not archived."""
+    if project is None:
+        return projects.archived(connection, user)
+    return [None, *projects.together(connection, about)]
+
+
+def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:
+    """Return a warning if the user has no project of this name."""
+    return (
+        (f"this user has no project {project!r:.60}: only texts without a project are considered",)
+        if about == NOWHERE
+        else ()
+    )

@@ -5,7 +5,7 @@ Items are packed within a budget. Each item that is left out has the reason in `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import field
@@ -13,29 +13,14 @@ from msgspec.structs import replace
 
 from ledger.core.answer import Answer
 from ledger.domain.harmless import FENCE, fence_width, fenced, one_line
-from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.domain.text import normalise
 from ledger.english.dates import MONTHS
-from ledger.english.words import folded
 from ledger.memories.answers import Memory
 from ledger.observations.answers import Observation
 from ledger.projects.answers import StateEntry
 from ledger.recall.request import UNITS, RecallRequest
 
 MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
-PROFILE_KINDS = ("user_profile", "identity", "preference", "rule")  # of memories about the user himself
-
-SHARES = {"state": 20, "identity": 10, "project": 25}
-"""ATOCore's shares of the budget in percent: trusted state, identity and preference, memories of the project.
-The remainder is for the rest: chunks, turns, and memories of other kinds."""
-
-ENTRY_CHARS = 250
-"""The most characters of an entry in a pack by shares, as in ATOCore."""
-
-REST = "rest"
-
-OBSERVATIONS_PERCENT = 20
-"""The largest part of the budget, in percent, that observations take of the room that the items leave."""
 
 
 class Passage(Answer, frozen=True, kw_only=True):
@@ -158,18 +143,6 @@ class Pack(Answer, frozen=True, kw_only=True):
         return {**self.to_dict(), "text": self.as_text()}
 
 
-SPEAKERS = {"prompt": "user", "response": "assistant"}  # the speakers of an interaction's texts
-
-
-def spoken_by(corpus: str, field: str, role: str, name: str, text: str) -> str:
-    """Return the ``speaker`` of a passage. A folded name is left out if the text begins with it."""
-    if corpus == "chunk":
-        return ""
-    role = role or SPEAKERS.get(field, "")
-    known = (*PEOPLE, *ASSISTANTS, "", folded(speaker(text)[0]))
-    return role if name in known else f"{role} ({name})"
-
-
 def line(item: Item, *, id: bool = False) -> str:
     """Return an item as a line of ``as_text()``."""
     return f"- {f'[{item.id}] ' if id else ''}{one_line(shown(item))}"
@@ -209,21 +182,6 @@ def day(moment: str) -> str:
 # --- packing within a budget -----------------------------------------------------------------------------------------
 
 
-def of_state(project: str, entry: StateEntry) -> Item:
-    """Return an entry of a project's trusted state as an item; a person set the entry, so no ranking moves the item."""
-    text = f"{entry.category}: {entry.name} = {entry.value}"
-    return Item(rank=0, score=0.0, source="state", id=project, content=text, signals={"trusted": 1.0}, state=entry)
-
-
-def band(item: Item, *, in_project: bool) -> str:
-    """Return the name of ATOCore's share that an item belongs to."""
-    if item.source == "state":
-        return "state"
-    if item.memory is not None and item.memory.kind in PROFILE_KINDS:
-        return "identity"
-    return "project" if in_project and item.memory is not None and item.memory.project is not None else REST
-
-
 def packed(request: RecallRequest, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """Return the pack of ranked items: up to ``limit`` within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: request.limit], items[request.limit :] if request.explain else ()
@@ -231,53 +189,6 @@ def packed(request: RecallRequest, items: Sequence[Item], searched: int, warning
     lengths = sizes(within, request.unit) if request.budget is not None else [0] * len(within)
     reasons = [*fit(lengths, inside(request.budget, request.unit)), *["rank"] * len(beyond)]
     return finished([*within, *beyond], reasons, searched, request.budget, request.unit, warnings)
-
-
-def shared(
-    request: RecallRequest, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
-    warnings: tuple[str, ...],
-) -> Pack:  # fmt: skip
-    """Return the pack by shares: trusted state, then the answers, then memories of general interest."""
-    together = [_short(item) for item in (*trusted, *items[: request.limit], *unasked)]
-    bands = [band(item, in_project=request.project is not None) for item in together]
-    order = in_order(bands)
-    shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
-    room = inside(request.budget, request.unit) or 0
-    reasons = by_shares([bands[at] for at in order], sizes(shown, request.unit), room)
-    if request.explain:
-        beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[request.limit :], len(shown) + 1)]
-        shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
-    return finished(shown, reasons, searched, request.budget, request.unit, warnings)
-
-
-def with_long(items: Sequence[Item], budget: int | None, unit: str, warnings: tuple[str, ...]) -> Pack:
-    """Return the pack of the items that fit, in their order.
-
-    An item that alone exceeds the budget is shortened to the room that the items before it leave, and ends with "…".
-    """
-    room, kept, reasons = inside(budget, unit), list[Item](), list[str]()
-    left = room
-    for item, size in zip(items, sizes(items, unit), strict=True):
-        if room is not None and left is not None and size > room:
-            item, size = _shortened_to(left, item, unit)
-        reasons.append("budget" if left is not None and size > left else "")
-        kept.append(item)
-        left = left - size if left is not None and not reasons[-1] else left
-    return finished(kept, reasons, len(items), budget, unit, warnings)
-
-
-def _shortened_to(room: int, item: Item, unit: str) -> tuple[Item, int]:
-    """Return an item with the longest beginning of its text that fits, and its size; the item itself if nothing fits."""
-    fitting_item, fitting_size, shortest, longest = item, room + 1, 2, len(item.content or "") - 1
-    while shortest <= longest:
-        chars = (shortest + longest) // 2
-        shorter = replace(item, content=shortened(item.content or "", chars))
-        (size,) = sizes([shorter], unit)
-        if size <= room:
-            fitting_item, fitting_size, shortest = shorter, size, chars + 1
-        else:
-            longest = chars - 1
-    return fitting_item, fitting_size
 
 
 def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
@@ -296,36 +207,6 @@ def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
 def contents_of(pack: Pack) -> set[str]:
     """Return the normalised texts of a pack's items."""
     return {normalise(item.whole) for item in pack.items if item.whole is not None}
-
-
-def with_observations(request: RecallRequest, pack: Pack, candidates: Sequence[Item]) -> Pack:
-    """Return the pack with the best observations that fit beside its items.
-
-    Observations never displace an item. An observation that repeats a text of the pack is left out.
-    """
-    room = room_for_observations(request.budget, pack.used + UNITS[request.unit](fenced([], f"\n{OBSERVATIONS}")))
-    marked, already, used, considered = list[Item](), contents_of(pack), 0, 0
-    for item, size in zip(candidates, sizes(candidates, request.unit), strict=True):
-        words = normalise(item.content or "")
-        if words in already:
-            why = "repeated"
-        elif considered == request.most_observations:
-            why = "rank"
-        else:
-            considered += 1
-            why = "budget" if room is not None and used + size > room else ""
-        if why == "rank" and not request.explain:
-            break
-        marked.append(replace(item, cut=why))
-        if not why:
-            already.add(words)
-            used += size
-    shown, cut = tuple(item for item in marked if not item.cut), tuple(item for item in marked if item.cut)
-    return measured(replace(pack, observations=shown, cut=(*pack.cut, *cut)))
-
-
-def _short(item: Item) -> Item:
-    return replace(item, content=shortened(item.content or ""))
 
 
 def finished(
@@ -389,36 +270,3 @@ def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
     reasons = greedy(sizes, budget)
     cut = next((at for at, why in enumerate(reasons) if why), len(sizes))
     return reasons[:cut] + ["budget"] * (len(sizes) - cut)
-
-
-def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:
-    """Return the reasons by ATOCore's shares: each band has its share of the budget, and the last band the remainder.
-
-    An entry that does not fit is passed over, so that it does not keep the other entries of its band out.
-    """
-    reasons, left = [""] * len(bands), budget
-    for band in (*SHARES, REST):
-        room = left if band == REST else min(left, budget * SHARES[band] // 100)
-        for at, size in enumerate(sizes):
-            if bands[at] == band:
-                if size > room:
-                    reasons[at] = f"share of {band}"
-                else:
-                    room, left = room - size, left - size
-    return reasons
-
-
-def room_for_observations(budget: int | None, used: int) -> int | None:
-    """Return the room for observations beside items that use a part of the budget; None without a budget."""
-    return None if budget is None else max(0, min(budget * OBSERVATIONS_PERCENT // 100, budget - used))
-
-
-def shortened(text: str, chars: int = ENTRY_CHARS) -> str:
-    """Return a text cut to a number of characters, with … for the cut part."""
-    return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
-
-
-def in_order(bands: Sequence[str]) -> list[int]:
-    """Return the places of the entries in the order of the bands; ranks stay in order within each band."""
-    order: Mapping[str, int] = {band: at for at, band in enumerate((*SHARES, REST))}
-    return sorted(range(len(bands)), key=lambda at: (order[bands[at]], at))

@@ -34,10 +34,11 @@ from ledger.events import (
 from ledger.memories.answers import Memory
 from ledger.memories.shown import memories_shown
 from ledger.projects import answers
-from ledger.recall import packs
 from ledger.recall.observing import current, observed
-from ledger.recall.packs import Item, Pack, Passage, finished, of_state, spoken_by
+from ledger.recall.ordering import spoken_by
+from ledger.recall.packs import Item, Pack, Passage, finished
 from ledger.recall.request import AMONG_ITEMS, RecallRequest
+from ledger.recall.unasked import ENTRY_CHARS, of_state, shortened
 from ledger.sessions.rules.message import part_texts
 from ledger.values.rules import ACTIVE, readable
 from projections.core.rows import Connection
@@ -81,7 +82,7 @@ def recorded(
     if request.min_match is not None:
         settings["min_match"] = round(request.min_match * confidence_rules.ONE)
     if request.packing == "shares":
-        settings["entry_chars"] = packs.ENTRY_CHARS
+        settings["entry_chars"] = ENTRY_CHARS
     beside = observations if request.observations != AMONG_ITEMS else []
     ranked = [item for item in everything if not beside or item.observation is None]
     order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
@@ -383,4 +384,4 @@ def _partly_erased(connection: Connection, item: Item, seen: int) -> str | None:
 
 
 def _shortened(item: Item, chars: int) -> Item:
-    return replace(item, content=packs.shortened(item.content, chars)) if item.content is not None else item
+    return replace(item, content=shortened(item.content, chars)) if item.content is not None else item

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.recall.packs import ENTRY_CHARS, REST, SHARES, by_shares, greedy, in_order, prefix, shortened
+from ledger.recall.packs import greedy, prefix
+from ledger.recall.unasked import ENTRY_CHARS, REST, SHARES, by_shares, in_order, shortened
 
 BANDS = (*SHARES, REST)
 SIZES = st.lists(st.integers(0, 400), max_size=20)

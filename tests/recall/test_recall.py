@@ -24,8 +24,10 @@ from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
 from ledger.recall import finding, ordering
-from ledger.recall.packs import Item, Pack, packed, shared, with_observations
+from ledger.recall.observing import with_observations
+from ledger.recall.packs import Item, Pack, packed
 from ledger.recall.request import AMONG, PACKINGS, UNITS, RecallRequest, checked
+from ledger.recall.unasked import shared
 from projections.search import text_hits
 from projections.search.ranking import RANKINGS
 

@@ -28,7 +28,8 @@ from ledger.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.recall.packs import OBSERVATIONS_PERCENT, Item, Pack, sizes
+from ledger.recall.observing import OBSERVATIONS_PERCENT
+from ledger.recall.packs import Item, Pack, sizes
 from ledger.recall.request import PACKINGS, UNITS
 from ledger.types import Corpus
 from projections.views import observations

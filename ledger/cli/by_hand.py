@@ -11,7 +11,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -37,7 +38,7 @@ from ledger.cli.views import Raw
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.harmless import one_line
 from ledger.domain.text import counted
-from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
+from ledger.types import EVERYTHING, Channel, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
     from ledger import answers
@@ -237,15 +238,57 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
     return list(files.items()), errors
 
 
+def import_from(
+    call: ShellCall,
+    path: Path,
+    *,
+    kind: str | None = None,
+    project: str | None = None,
+    since: str | None = None,
+    limit: int | None = None,
+    zone: str | None = None,
+    channel: Channel | None = None,
+    dry_run: bool = False,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> object:
+    """Import conversations and memories from the files of another program; importing them again adds nothing.
+
+    Args:
+        path: A file, a folder or a ZIP archive, such as ~/.claude/projects; "-" for standard input.
+        kind: The kind of the source, such as claude-code; told by the content if left out.
+        project: The project of everything; the projects that the source names if left out.
+        since: Only records from then on: a date, a time with its offset, or a duration back from now.
+        limit: The most new records; the same command then goes on.
+        zone: The time zone of times without an offset, such as Europe/Brussels.
+        channel: The channel of everything, for instance file for what others wrote; by what the source tells if left out.
+        dry_run: Record nothing, and count what would be new.
+        timeout: Seconds after which the import stops between two commits; the same command then goes on.
+    """
+    from ledger.importers import import_from as importing
+
+    given: dict[str, Any] = {"kind": kind, "project": project, "since": since, "limit": limit, "zone": zone}
+    given |= {"channel": channel, "dry_run": dry_run, "timeout": timeout, "progress": progress}
+    with _file_of(path) as file, opened(call, readonly=False) as ledger, stopped_by_signals() as stop:
+        return importing(ledger, file, cancel=stop, **given)
+
+
+@contextmanager
+def _file_of(path: Path) -> Iterator[Path]:
+    """Yield a path, or for "-" a temporary file with what standard input holds."""
+    if str(path) != STDIN:
+        yield path.expanduser()
+        return
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield Path(file.name)
+
+
 def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Import a file; the path "-" means standard input."""
-    with opened(call) as ledger:
-        if str(call.parameters["path"]) != STDIN:
-            return invoke(call, ledger, call.arguments, progress)
-        with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-            file.flush()
-            return invoke(call, ledger, {**call.arguments, "path": Path(file.name)}, progress)
+    with opened(call) as ledger, _file_of(call.parameters["path"]) as file:
+        return invoke(call, ledger, {**call.arguments, "path": file}, progress)
 
 
 def export(call: ShellCall, *, progress: Progress | None = None) -> object:
@@ -643,6 +686,7 @@ CHANGED = {
 OTHERS: dict[str, Callable[..., object]] = {
     "config": config,
     "demo": demo,
+    "import": import_from,
     "docs": docs,
     "off": off,
     "on": on,

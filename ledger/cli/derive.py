@@ -319,7 +319,6 @@ def root(first: str = "", *, whole: bool = False) -> App:
 
     Building every command takes long. ``whole`` builds every command with its options, for the completion of a shell.
     """
-    others = {name: Method(HAND, name, function, of_the_past=False) for name, function in BY_HAND.items()}
     app = _app(
         name="memory-ledger",
         help="A memory for LLM agents that can account for itself: every change is an event in one file.",
@@ -329,14 +328,14 @@ def root(first: str = "", *, whole: bool = False) -> App:
     groups = [(Group(title, sort_key=number), names) for number, (title, names) in enumerate(PANELS.items())]
     panels = {name: group for group, names in groups for name in names}
     order = list(panels)
-    included = {*panels, *AREAS, *others} if whole or not first else {first}
+    included = {*panels, *AREAS, *BY_HAND} if whole or not first else {first}
     for name in (name for name in panels if name in included):
         function = command(method_of(name)) if whole or name == first else _help_only(_first_line(name))
         app.command(function, name=name, group=panels[name], sort_key=order.index(name))
     for area in (area for area in AREAS if area in included and area != "summaries"):
         app.command(area_app(area, filled=whole or area == first))
-    for name in (name for name in others if name in included):
-        app.command(command(others[name]), name=name, group=BESIDES)
+    for name in (name for name in BY_HAND if name in included and name not in panels):
+        app.command(command(method_of(name)), name=name, group=BESIDES)
     return app
 
 
@@ -353,6 +352,8 @@ def area_app(area: str, *, filled: bool = True) -> App:
 
 def method_of(name: str) -> Method:
     """Return the method behind a command outside the namespaces."""
+    if name in BY_HAND:
+        return Method(HAND, name, BY_HAND[name], of_the_past=False)
     for (area, method), short in SHORT.items():
         if short == name:
             return method_named(area, method)
@@ -361,6 +362,8 @@ def method_of(name: str) -> Method:
 
 def _first_line(name: str) -> str:
     """Return the first line of help of a command outside the namespaces."""
+    if name in BY_HAND:
+        return method_of(name).doc.first
     for (area, method), short in SHORT.items():
         if short == name:
             return first_lines(AREAS[area].partition(":")[0])[method]

@@ -46,7 +46,6 @@ PANELS = {  # the commands outside the namespaces, grouped for the help
     "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip
 SHORT = {  # methods of a namespace whose commands have no namespace, because people look for them there
-    ("interactions", "import_file"): "import",
     ("maintenance", "backup"): "backup",
     ("maintenance", "export_log"): "export",
     ("proof", "verify"): "verify",
@@ -66,13 +65,13 @@ OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class met
 SAME_AS_FLAT = {("maintenance", "doctor")}  # the same command exists without a namespace
 OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program, so it is no command
 WRITE_WITHOUT_OPTIONS = {  # methods that write although they take no WriteOptions
-    ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
+    ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"), ("by hand", "import"),
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
     ("learning", "unread"),
 }  # fmt: skip
 CREATE = {  # methods whose commands make the ledger file if it does not exist
     ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
-    ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
+    ("by hand", "import"), ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
     ("session", "append"), ("session", "reconcile"), ("session", "replace"), ("values", "put"),
 }  # fmt: skip
 

@@ -61,7 +61,7 @@ def _message(value: object, place: str) -> object:
         return value
     if isinstance(value, Mapping) and ("prompt" in value or "turns" in value):
         raise RejectedError(
-            f"{place} is not a message: memory-ledger import takes prompts with responses, and conversations"
+            f"{place} is not a message: memory-ledger interactions import-file takes prompts with responses, and conversations"
         )
     raise RejectedError(f'{place} is not a message, such as {{"role": "user", "content": "…"}}')
 

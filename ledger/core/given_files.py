@@ -9,7 +9,7 @@ import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 
@@ -45,8 +45,13 @@ def lines(name: str, line_bytes: int) -> Iterator[tuple[int, bytes | bytearray |
     Raises:
         RejectedError: The file has more than 4 GiB.
     """
+    return lines_of(blocks(name), line_bytes)
+
+
+def lines_of(blocks: Iterable[bytes], line_bytes: int) -> Iterator[tuple[int, bytes | bytearray | None]]:
+    """Yield each line of blocks that is not blank, as ``lines`` does."""
     number, part, is_long = 0, bytearray(), False
-    for block in _blocks(name):
+    for block in blocks:
         *complete, rest = block.split(b"\n")
         for piece in complete:
             number += 1
@@ -68,7 +73,7 @@ def _is_blank(line: bytes | bytearray) -> bool:
 
 def is_list(name: str) -> bool:
     """Return True if a file begins with a ``[``."""
-    return next(_blocks(name), b"").lstrip().startswith(b"[")
+    return next(blocks(name), b"").lstrip().startswith(b"[")
 
 
 def elements(name: str, element_bytes: int) -> Iterator[bytes | bytearray | None]:
@@ -78,7 +83,7 @@ def elements(name: str, element_bytes: int) -> Iterator[bytes | bytearray | None
         ValueError: The file is not a list. The caller checks the text of each element.
         RejectedError: The file has more than 4 GiB.
     """
-    return elements_of(_blocks(name), element_bytes)
+    return elements_of(blocks(name), element_bytes)
 
 
 def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes | bytearray | None]:
@@ -132,17 +137,22 @@ def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes |
         raise ValueError("cut short")
 
 
-def _blocks(name: str) -> Iterator[bytes]:
+def blocks(name: str) -> Iterator[bytes]:
     """Yield the bytes of a file block by block; raise ``RejectedError`` for a file of more than 4 GiB."""
-    total = 0
     with opened(name) as file:
-        while block := file.read(BLOCK_BYTES):
-            block = block.removeprefix(_MARK) if not total else block
-            total += len(block)
-            if total > TOTAL_BYTES:
-                raise RejectedError(
-                    f"{name} has more than {TOTAL_BYTES:,} bytes after decompression, the most that is read; split it",
-                    rule="size",
-                    limit=TOTAL_BYTES,
-                )
-            yield block
+        yield from blocks_of(file, name)
+
+
+def blocks_of(file: IO[bytes], name: str) -> Iterator[bytes]:
+    """Yield the bytes of an open file as ``blocks`` does; ``name`` is its name in an error."""
+    total = 0
+    while block := file.read(BLOCK_BYTES):
+        block = block.removeprefix(_MARK) if not total else block
+        total += len(block)
+        if total > TOTAL_BYTES:
+            raise RejectedError(
+                f"{name} has more than {TOTAL_BYTES:,} bytes after decompression, the most that is read; split it",
+                rule="size",
+                limit=TOTAL_BYTES,
+            )
+        yield block

@@ -12,7 +12,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ledger.types import Channel
 
 Entry = dict[str, object]
 
@@ -26,7 +29,7 @@ _TAG = re.compile(
     r"|(?:local-)?command-\w{1,40}|bash-\w{1,40}|user-prompt-submit-hook|session-start-hook)>"
 )
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]{0,40}\]")
-_HIDDEN = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isVirtual", "isApiErrorMessage")
+HIDDEN = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isVirtual", "isApiErrorMessage")
 _SAID = (b'"user"', b'"assistant"', b'"attachment"', b'"event_msg"')  # without such a text a line is no part of a turn
 _COMPACTED = (b'"compact_boundary"', b'"isCompactSummary"', b'"compacted"')  # of Claude Code, and of Codex
 _TYPED = (None, "typed", "queued")  # how a prompt came; "sdk" is a program, "suggestion_accepted" the agent's own words
@@ -144,7 +147,7 @@ def turns(entries: Iterable[Entry]) -> Iterator[Turn]:
                 started = payload.get("turn_attribution")
                 by_program = isinstance(started, dict) and started.get("turn_trigger") == "exec"
             role, texts = _of_codex(payload)
-        elif kind in ("user", "assistant", "attachment") and not any(entry.get(mark) for mark in _HIDDEN):
+        elif kind in ("user", "assistant", "attachment") and not any(entry.get(mark) for mark in HIDDEN):
             role, texts = _of_claude(entry)
         else:
             continue
@@ -165,12 +168,21 @@ def turns(entries: Iterable[Entry]) -> Iterator[Turn]:
         yield current._replace(is_last=True)
 
 
+def channel_of(turn: Turn) -> Channel:
+    """Return the channel through which a turn comes: "user" only for what a person typed as far as anybody can tell."""
+    from ledger.english.foreign import LONG_CHARS, LONG_LINES
+
+    # Of a longer message nobody can tell which part was typed (foreign/1).
+    is_long = len(turn.prompt) > LONG_CHARS or turn.prompt.count("\n") >= LONG_LINES
+    return "agent" if not turn.typed else "file" if is_long else "user"
+
+
 def said(entry: Mapping[str, object]) -> tuple[str, str]:
     """Return the role and the words of an entry of Claude Code; ("", "") for what neither the person nor the agent said.
 
     Of a prompt it is what the person typed.
     """
-    if entry.get("type") not in ("user", "assistant", "attachment") or any(entry.get(mark) for mark in _HIDDEN):
+    if entry.get("type") not in ("user", "assistant", "attachment") or any(entry.get(mark) for mark in HIDDEN):
         return "", ""
     role, texts = _of_claude({**entry})
     text = "\n\n".join(texts)

@@ -36,6 +36,7 @@ LOCK_SECONDS, LOCK_SECONDS_AT_END = 5.0, 30.0  # the wait for another program's 
 MOST_TURNS, MOST_AT_END = 500, 2_000
 """The new turns that a hook records (our choice: 2 milliseconds each); the next hook of the session goes on."""
 
+IMPORTED = "import:"  # begins the client of what an importer recorded
 REVIEWED = 100  # the most waiting memories that are counted
 
 
@@ -221,11 +222,12 @@ def _run_jobs(options: HookOptions, wait: float) -> None:
 def _record_turns(
     ledger: Ledger, transcript: str, event: Mapping[str, object], options: HookOptions, most: int
 ) -> None:
-    """Record the turns after the last one that a hook of this client recorded in the session, at most ``most`` new ones."""
+    """Record the turns after the last one that a hook of this client or an import recorded, at most ``most`` new ones."""
     from ledger.doors.agent_transcripts import new_turns, read
 
-    recorded = ledger.interactions.list(session=_session(event), client=options.client, limit=20).all()
-    newest = next((turn for turn in recorded if turn.metadata.get("turn")), None)
+    recorded = ledger.interactions.list(session=_session(event), limit=20).all()
+    own = (turn for turn in recorded if turn.client == options.client or (turn.client or "").startswith(IMPORTED))
+    newest = next((turn for turn in own if turn.metadata.get("turn")), None)
     known = str(newest.metadata["turn"]) if newest else ""
     for turn in new_turns(read(transcript), known):
         if turn.is_last and event.get("hook_event_name") == "PreCompact":
@@ -243,12 +245,10 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], option
     A refusal is logged, and the next turn follows.
     """
     from ledger import BusyError, KeyReusedError, LedgerError
+    from ledger.doors.agent_transcripts import channel_of
     from ledger.doors.transcribing import captured
-    from ledger.english.foreign import LONG_CHARS, LONG_LINES
 
     name = _text(event, "hook_event_name")
-    # Of a longer message nobody can tell which part was typed (foreign/1).
-    long = len(turn.prompt) > LONG_CHARS or turn.prompt.count("\n") >= LONG_LINES
     try:
         if waiting:
             ledger.interactions.add_response(waiting, turn.response)
@@ -261,7 +261,7 @@ def _record_turn(ledger: Ledger, turn: Turn, event: Mapping[str, object], option
             {"project": project, "session": _session(event), "occurred_at": turn.at},
             reinforce=False,  # the memory stood in the prompt, so repeating it is no evidence
             metadata={"turn": turn.key},
-            channel="agent" if not turn.typed else "file" if long else "user",
+            channel=channel_of(turn),
             idempotency_key=f"{options.client}:{turn.key}",
         )
         if interaction.replayed:

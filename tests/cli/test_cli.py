@@ -258,12 +258,15 @@ def test_undo_and_redo(db: str) -> None:
 def test_import_and_export(db: str, tmp_path: Path) -> None:
     lines = tmp_path / "turns.jsonl"
     lines.write_text('{"prompt": "hello"}\n{"promt": "oops"}\n', encoding="utf-8")
-    assert run("import", str(lines), "--strict", db=db).exit_code == 4
-    result = run("import", str(lines), "--project", "shop", "--json", db=db)
+    assert run("interactions", "import-file", str(lines), "--strict", db=db).exit_code == 4
+    result = run("interactions", "import-file", str(lines), "--project", "shop", "--json", db=db)
     report = json.loads(result.stdout)
     assert result.exit_code == 1, "a line is bad"
     assert (report["captured"], [number for number, _ in report["errors"]]) == (1, [2])
-    assert json.loads(run("import", str(lines), "--project", "shop", "--json", db=db).stdout)["known"] == 1
+    assert (
+        json.loads(run("interactions", "import-file", str(lines), "--project", "shop", "--json", db=db).stdout)["known"]
+        == 1
+    )
     log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
     assert "secret" in answer("export", log, db=db)["warning"]
     assert "secret" in run("export", str(tmp_path / "again.jsonl"), db=db).stdout
@@ -271,7 +274,7 @@ def test_import_and_export(db: str, tmp_path: Path) -> None:
     assert answer("proof", "digest", db=copy) == answer("proof", "digest", db=db)
     assert answer("maintenance", "rebuild", db=copy)["digest"] == answer("proof", "digest", db=copy)
     assert run("import-log", log, db=copy).exit_code == 4
-    assert run("import", str(tmp_path / "none.jsonl"), db=db).exit_code == 3
+    assert run("interactions", "import-file", str(tmp_path / "none.jsonl"), db=db).exit_code == 3
 
 
 def test_the_digest_of_beliefs_is_that_of_a_moment(db: str) -> None:

@@ -67,7 +67,7 @@ def test_what_is_indented_in_an_answer_stays_in_it_as_it_stands(db: str) -> None
         ('{"role": "user", "content": "x"}\n{"content": "x"}\n', "line 2 of standard input is not a message"),
         ('[{"role": "user", "content": "x"},\n 7]', "message 2 of standard input is not a message"),
         ('[\n{"role": "user"\n"content": "x"}]', "Expecting ',' delimiter at line 3"),
-        ('{"prompt": "x", "response": "y"}', "memory-ledger import"),
+        ('{"prompt": "x", "response": "y"}', "memory-ledger interactions import-file"),
         ('{"messages": "x"}', "a list"),
         ('[{"role": "robot", "content": "x"}]', "robot"),
         ("", "blank"),

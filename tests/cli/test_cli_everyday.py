@@ -42,21 +42,21 @@ def test_a_log_goes_through_a_pipe(db: str, tmp_path: Path) -> None:
 
 
 def test_turns_come_from_standard_input(db: str) -> None:
-    report = answer("import", "-", db=db, stdin=b'\xef\xbb\xbf{"prompt": "Hello"}\n')
+    report = answer("interactions", "import-file", "-", db=db, stdin=b'\xef\xbb\xbf{"prompt": "Hello"}\n')
     assert (report["captured"], report["errors"]) == (1, [])
 
 
 def test_a_byte_order_mark_loses_no_first_line_of_a_file(db: str, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text('{"prompt": "Hello"}\n{"prompt": "Again"}\n', encoding="utf-8-sig")
-    report = answer("import", str(file), db=db)
+    report = answer("interactions", "import-file", str(file), db=db)
     assert (report["captured"], report["errors"]) == (2, [])
 
 
 def test_a_file_with_bad_lines_is_a_failure_that_keeps_the_good_ones(db: str, tmp_path: Path) -> None:
     lines = tmp_path / "turns.jsonl"
     lines.write_text('{"prompt": "hello"}\nnonsense\n', encoding="utf-8")
-    result = run("import", str(lines), db=db)
+    result = run("interactions", "import-file", str(lines), db=db)
     assert result.exit_code == 1 and "1 captured" in result.stdout and "1 bad" in result.stdout
     assert len(answer("interactions", "list", db=db)) == 1
 

@@ -18,6 +18,7 @@ FAILING = (
     ("remember", ""),
     ("remember", "Tea.", "--confidence", "7"),
     ("import", "nofile.json"),
+    ("interactions", "import-file", "nofile.json"),
     ("add", "nofile.txt"),
     ("documents", "add", "nofile.md"),
     ("session", "replace", "monday", "nofile.json"),

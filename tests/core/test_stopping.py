@@ -381,7 +381,7 @@ def test_a_signal_leaves_a_half_import_and_a_half_erasure_whole(path: Path, monk
 
     monkeypatch.setattr(Stopping, "why", property(why))
     for command, times, done, rest in (
-        (("import", str(file)), 5, lambda found: found["captured"], 15),
+        (("interactions", "import-file", str(file)), 5, lambda found: found["captured"], 15),
         (("erase", "--everything", "--yes"), 4, lambda found: len(found["erased"]), None),
     ):
         asked.clear()

@@ -56,7 +56,7 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.jobs", "ledger.care", "ledger.shared"),
     ("ledger.api", "ledger.answers", "ledger"),
     ("ledger.aio",),
-    ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.web", "ledger.__main__"),
+    ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.importers", "ledger.web", "ledger.__main__"),
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
 CORE = {

@@ -14,7 +14,7 @@ import pytest
 from places import ROOT
 
 import ledger
-from ledger import answers, shared, types
+from ledger import answers, importers, shared, types
 from ledger.doors import pytest_plugin
 from tools.pages import reference
 
@@ -83,7 +83,7 @@ def known() -> frozenset[str]:
     named |= {name: getattr(ledger, name) for name in ledger.__all__}
     own = {f"{name}.{part}" for name, each in named.items() for part in dir(each)}
     members = {part for each in named.values() if isinstance(each, type) for part in dir(each)}
-    own |= {f"shared.{name}" for name in vars(shared)}
+    own |= {f"shared.{name}" for name in vars(shared)} | set(vars(importers))
     own |= set(vars(pytest_plugin)) | set(vars(pytest_plugin.Clock))
     return frozenset(reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS)
 

@@ -6,7 +6,7 @@
 
 DATA is a JSON list of conversations (plain or .gz), each with ``turns`` (dia_id, speaker, session, date_time, text) and
 ``qa`` (question, category, evidence: a list of dia_ids). Each conversation is imported into a ledger of its own, as
-``memory-ledger import`` does it (two turns an interaction), and every question is a ``recall`` among turns. ``factory`` is
+``interactions.import_file`` does it (two turns an interaction), and every question is a ``recall`` among turns. ``factory`` is
 the same as a store for other scorers: ``ingest(turns)``, ``search(question, k)``, ``close()``. ``--dates`` is the format of
 a ``date_time`` that cannot be read without guessing, as ``import --dates`` takes it: '%d.%m.%Y, %H:%M:%S' for REALTALK.
 

@@ -22,11 +22,9 @@ if str(ROOT) not in sys.path:
 from ledger.aio.area import OpenedLedger  # noqa: E402
 from ledger.api import Ledger, PastLedger  # noqa: E402
 from ledger.cli import manual  # noqa: E402
-from ledger.cli.by_hand import HAND  # noqa: E402
 from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, command_parameters, method_of, plain  # noqa: E402
 from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
 from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, cli_name, of_area  # noqa: E402
-from ledger.cli.methods import Method as CommandMethod  # noqa: E402
 from ledger.types import SHARED  # noqa: E402
 
 DOCS = ROOT / "ledger" / "docs"
@@ -213,8 +211,8 @@ def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]
     for name in (name for names in PANELS.values() for name in names):
         method = method_of(name)
         yield (name,), list(command_parameters(method)), plain(method.doc.first)
-    for name, function in BY_HAND.items():
-        method = CommandMethod(HAND, name, function, of_the_past=False)
+    for name in (name for name in BY_HAND if not any(name in names for names in PANELS.values())):
+        method = method_of(name)
         yield (name,), list(command_parameters(method)), plain(method.doc.first)
     for area in AREAS:
         for method in (method for method in of_area(area) if method.key not in SHORT):

@@ -42,6 +42,7 @@ ONE = {  # the views of single answers, by the type of the answer
     "ImportReport": "reports.imported",
     "IngestReport": "reports.added",
     "MergeReport": "reports.merges_proposed",
+    "MoveReport": "reports.moved",
     "Pack": "beliefs.pack",
     "Reinforcement": "reports.reinforcement",
     "Rendered": "sessions.rendered",

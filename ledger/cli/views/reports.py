@@ -17,6 +17,7 @@ from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
 from ledger.domain.text import counted
 from ledger.extraction.answers import Added
+from ledger.importers.answers import MoveReport
 from ledger.observations.answers import WithdrawalReport
 from ledger.review.answers import ConflictReport, MergeReport
 
@@ -94,6 +95,29 @@ def imported(report: answers.ImportReport) -> RenderableType:
     more = [Text(f"and {unlisted:,} more", style="dim")] if unlisted else []
     undo_id = [Text(f"correlation id {report.correlation_id}", style="dim")] if report.correlation_id else []
     return Group(Text(text), *undo_id, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
+
+
+def moved(report: MoveReport) -> RenderableType:
+    """Return the result of an import from another program: what came, what was left out and why, and how to take it back."""
+    new = ", ".join(f"{count:,} {what}" for what, count in report.taken.items()) or "nothing"
+    span = f", from {report.first[:10]} to {(report.last or '')[:10]}" if report.first else ""
+    verb = "would come" if report.dry_run else "came"
+    text = f"{report.kind}: {new} {verb}{span}; {report.known:,} known already"
+    left = [[Text(f"{count:,}"), Text(reason)] for reason, count in report.skipped.items()]
+    left += [
+        [Text(f"{count:,}"), Text(f"of an unknown kind: {one_line(name)}")] for name, count in report.unknown.items()
+    ]
+    notes = [[Text(one_line(where)), short(why)] for where, why in report.notes[:20]]
+    unlisted = report.note_count - len(notes)
+    back = f"take it back: memory-ledger history undo-all --correlation-id {report.correlation_id}"
+    return Group(
+        Text(text),
+        *([listing("left out", "why", rows=left, right=["left out"])] if left else []),
+        *([listing("where", "note", rows=notes)] if notes else []),
+        *([Text(f"and {unlisted:,} more notes", style="dim")] if unlisted > 0 else []),
+        *([Text("the limit is reached: the same command goes on", style="dim")] if report.stopped == "limit" else []),
+        *([Text(back, style="dim")] if report.correlation_id else []),
+    )
 
 
 def vectors_made(report: answers.VectorReport) -> RenderableType:

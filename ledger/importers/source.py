@@ -1,0 +1,254 @@
+"""The files that an importer reads: a file, a folder, or the members of ZIP archives, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from ledger.core import given_files
+from ledger.domain.errors import NotFoundError, RejectedError, StorageError
+from ledger.log.paths import StrPath, path_name
+
+LINE_BYTES = 64 * 1024 * 1024
+"""The longest line and the longest element of a list that is read (our choice: an image in a transcript takes 15 MB)."""
+WHOLE_BYTES = 64 * 1024 * 1024
+"""The largest file that is read as a whole (our choice)."""
+HEAD_BYTES = 64 * 1024
+MOST_FILES = 200_000
+FRESH_SECONDS = 600
+"""A file that was written later than so many seconds ago may still be in use (our choice)."""
+LISTED_NOTES = 1_000
+
+Object = dict[str, object]
+
+
+class Part(NamedTuple):
+    """A file of a source.
+
+    Attributes:
+        name: The path within the source, with slashes; for a source that is one file its name.
+        path: The path on the disk: of the file, or of the archive that holds it.
+        size: The number of bytes, unpacked.
+        member: The name within the archive, or "".
+    """
+
+    name: str
+    path: str
+    size: int
+    member: str = ""
+
+    @property
+    def stem(self) -> str:
+        return self.name.rpartition("/")[2].rpartition(".")[0]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Return True if the file was written a moment ago, so that another program may still write it."""
+        return time.time() - os.stat(self.path).st_mtime < FRESH_SECONDS
+
+
+class Source:
+    """The files below a path, with counts of what was read and of what the importer left out.
+
+    Args:
+        path: A file, a folder or a ZIP archive; the archives in a folder are looked into.
+
+    Raises:
+        NotFoundError: There is nothing at the path.
+        RejectedError: The folder has too many files, or an archive cannot be read.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = path_name(path)
+        if not os.path.lexists(self.path):
+            raise NotFoundError(f"there is no file and no folder {self.path}")
+        self.is_folder = os.path.isdir(self.path)
+        self.parts = sorted(self._parts())
+        self.total_bytes = sum(part.size for part in self.parts)
+        self.read_bytes = 0
+        self.skipped, self.unknown = Counter[str](), Counter[str]()
+        self.notes: list[tuple[str, str]] = []
+        self.note_count = 0
+
+    # --- what an importer says -----------------------------------------------------------------------------------
+
+    def skip(self, reason: str, count: int = 1) -> None:
+        """Count records that are left out."""
+        self.skipped[reason] += count
+
+    def meet(self, name: object) -> None:
+        """Count a record of a kind that the importer does not know, by the name that the source gives it."""
+        self.unknown[clean(str(name))[:100]] += 1
+
+    def note(self, where: str, text: str) -> None:
+        """Note something about a place of the source; the first 1,000 notes are listed."""
+        self.note_count += 1
+        if len(self.notes) < LISTED_NOTES:
+            self.notes.append((where, text))
+
+    # --- what an importer reads ----------------------------------------------------------------------------------
+
+    def files(self, *endings: str) -> Iterator[Part]:
+        """Yield the files whose names end so, in the order of their names; a source that is one file is always yielded."""
+        for part in self.parts:
+            if part.name.lower().endswith(endings) or (len(self.parts) == 1 and not self.is_folder):
+                yield part
+
+    def blocks(self, part: Part) -> Iterator[bytes]:
+        """Yield the bytes of a file, without a byte order mark, and count them."""
+        for block in _blocks(part):
+            self.read_bytes += len(block)
+            yield block
+
+    def head(self, part: Part) -> bytes:
+        """Return the first 64 KiB of a file."""
+        head = b""
+        for block in _blocks(part):
+            head += block
+            if len(head) >= HEAD_BYTES:
+                break
+        return head[:HEAD_BYTES]
+
+    def head_objects(self, part: Part) -> list[Object]:
+        """Return the JSON objects on the first lines of a file, to tell its kind; lines that are none are left out."""
+        objects = []
+        for line in self.head(part).split(b"\n")[:20]:
+            if isinstance(found := decoded(line), dict):
+                objects.append(found)
+        return objects
+
+    def lines(self, part: Part) -> Iterator[tuple[int, bytes]]:
+        """Yield each line that is not blank, with its number; a line of more than 64 MiB is skipped, with a count."""
+        for number, line in given_files.lines_of(self.blocks(part), LINE_BYTES):
+            if line is None:
+                self.skip("a line of more than 64 MiB")
+            else:
+                yield number, bytes(line)
+
+    def objects(self, part: Part) -> Iterator[tuple[int, Object]]:
+        """Yield the JSON object on each line, with the number of the line; other lines are skipped, with a count."""
+        for number, line in self.lines(part):
+            if isinstance(found := decoded(line), dict):
+                yield number, found
+            else:
+                self.skip(NO_JSON)
+
+    def elements(self, part: Part) -> Iterator[Object]:
+        """Yield the objects of a file that is a JSON list, one at a time; other elements are skipped, with a count.
+
+        Raises:
+            RejectedError: The file is no JSON list.
+        """
+        try:
+            for text in given_files.elements_of(self.blocks(part), LINE_BYTES):
+                if text is None:
+                    self.skip("an element of more than 64 MiB")
+                elif isinstance(found := decoded(bytes(text)), dict):
+                    yield found
+                else:
+                    self.skip("an element that is no JSON object")
+        except ValueError as error:
+            raise RejectedError(f"{part.name} is no complete JSON list ({error})") from None
+
+    def json(self, part: Part) -> object:
+        """Return the JSON of a whole file.
+
+        Raises:
+            RejectedError: The file has more than 64 MiB, or is no JSON.
+        """
+        if part.size > WHOLE_BYTES:
+            raise RejectedError(f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one JSON object")
+        found = decoded(b"".join(self.blocks(part)))
+        if found is NOTHING:
+            raise RejectedError(f"{part.name} is no JSON")
+        return found
+
+    def text(self, part: Part) -> str:
+        """Return the text of a whole file.
+
+        Raises:
+            RejectedError: The file has more than 64 MiB, or is no UTF-8.
+        """
+        if part.size > WHOLE_BYTES:
+            raise RejectedError(f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one text")
+        try:
+            return b"".join(self.blocks(part)).decode("utf-8")
+        except UnicodeDecodeError:
+            raise RejectedError(f"{part.name} is no UTF-8 text") from None
+
+    # --- files ---------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> Iterator[Part]:
+        if not self.is_folder:
+            name = os.path.basename(self.path)
+            is_archive = os.path.isfile(self.path) and zipfile.is_zipfile(self.path)
+            yield from _members(self.path, "") if is_archive else [Part(name, self.path, os.path.getsize(self.path))]
+            return
+        count = 0
+        for folder, folders, names in os.walk(self.path):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            count += len(names)
+            if count > MOST_FILES:
+                raise RejectedError(f"{self.path} has more than {MOST_FILES:,} files in it; name a folder further down")
+            for name in names:
+                path = os.path.join(folder, name)
+                if name.startswith(".") or os.path.islink(path) or not os.path.isfile(path):
+                    continue
+                within = os.path.relpath(path, self.path).replace(os.sep, "/")
+                if name.lower().endswith(".zip"):
+                    yield from _members(path, f"{within}/")
+                else:
+                    yield Part(within, path, os.path.getsize(path))
+
+
+NOTHING = object()
+"""The result for a text that is no JSON; None is the JSON null."""
+NO_JSON = "a line that is no JSON object"
+
+
+def decoded(text: bytes) -> object:
+    """Return the JSON of a text, lone surrogates included, or ``NOTHING``."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(text)
+    try:  # reads lone surrogates and NaN
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return NOTHING
+
+
+def clean(text: str) -> str:
+    """Return a text with the sign for an unknown character in place of each lone surrogate."""
+    with suppress(UnicodeEncodeError):
+        text.encode("utf-8")
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _members(path: str, prefix: str) -> Iterator[Part]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                if not info.is_dir() and not info.filename.startswith("__MACOSX/"):
+                    yield Part(prefix + info.filename, path, info.file_size, info.filename)
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+        raise RejectedError(f"{path} cannot be read as a ZIP archive ({error})") from None
+
+
+def _blocks(part: Part) -> Iterator[bytes]:
+    if not part.member:
+        yield from given_files.blocks(part.path)
+        return
+    try:
+        with zipfile.ZipFile(part.path) as archive, archive.open(part.member) as file:
+            yield from given_files.blocks_of(file, part.name)
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, zlib.error, EOFError, KeyError) as error:
+        raise StorageError(f"{part.name} in {part.path} cannot be read: {type(error).__name__}") from None

@@ -1,0 +1,316 @@
+"""The frame of all importers: what is previewed, bounded, stopped, taken back, and read in a time zone."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import answer, run
+
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
+from ledger.domain.zones import in_zone, zone_named
+from ledger.importers import import_from, moving
+from ledger.importers.moving import Ending, Record, Statement, Stored, Turn
+from ledger.importers.source import Source
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as opened:
+        yield opened
+
+
+class Given:
+    """An importer of records that a test gives."""
+
+    CLIENT = "given"
+
+    def __init__(self) -> None:
+        self.given: list[Record] = []
+
+    def recognizes(self, source: Source) -> bool:
+        return True
+
+    def records(self, source: Source) -> Iterator[Record]:
+        yield from self.given
+
+
+@pytest.fixture
+def move(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that imports the records that it is given."""
+    importer = Given()
+    monkeypatch.setitem(moving.KINDS, "given", "given")
+    monkeypatch.setattr(moving, "_importer", lambda kind: importer)
+    (tmp_path / "source").write_text("")
+
+    def moved(*records: Record, **options: Any) -> Any:
+        importer.given = list(records)
+        return import_from(ledger, tmp_path / "source", kind="given", **options)
+
+    return moved
+
+
+def transcript(path: Path, count: int = 5) -> Path:
+    lines = []
+    for number in range(count):
+        at = f"2026-01-{number + 1:02}T10:00:00Z"
+        said = {"type": "user", "uuid": f"u{number}", "sessionId": "talk", "timestamp": at}
+        lines.append(said | {"message": {"role": "user", "content": f"Question {number} about the sea?"}})
+        lines.append({"type": "assistant", "uuid": f"a{number}", "message": {"content": f"Answer {number}."}})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_dry_run_records_nothing_and_counts_what_would_come(ledger: Ledger, tmp_path: Path) -> None:
+    path, position = transcript(tmp_path / "talk.jsonl"), ledger.position
+    trial = import_from(ledger, path, dry_run=True)
+    assert (dict(trial.taken), trial.dry_run, trial.correlation_id) == ({"turns": 5}, True, None)
+    assert (trial.first, trial.last) == ("2026-01-01T10:00:00.000000Z", "2026-01-05T10:00:00.000000Z")
+    assert ledger.position == position
+    assert dict(import_from(ledger, path).taken) == dict(trial.taken)
+    assert import_from(ledger, path, dry_run=True).known == 5
+
+
+def test_a_limit_takes_so_many_new_records_and_the_same_call_goes_on(ledger: Ledger, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "talk.jsonl")
+    taken = []
+    for _ in range(3):
+        report = import_from(ledger, path, limit=2)
+        taken.append((report.taken.get("turns", 0), report.known, report.stopped))
+    assert taken == [(2, 0, "limit"), (2, 2, "limit"), (1, 4, "")]
+    with pytest.raises(RejectedError, match="limit is a number from 1"):
+        import_from(ledger, path, limit=0)
+
+
+def test_since_leaves_out_what_is_earlier_and_what_has_no_time(ledger: Ledger, move: Any, tmp_path: Path) -> None:
+    report = import_from(ledger, transcript(tmp_path / "talk.jsonl"), since="2026-01-04")
+    assert (dict(report.taken), dict(report.skipped)) == ({"turns": 2}, {"earlier than since": 3})
+    assert dict(move(Turn(key="k", prompt="When?"), since="2d").skipped) == {"without a time, and since was given": 1}
+
+
+def test_an_import_that_is_cancelled_keeps_what_it_has_and_goes_on(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "CHUNK", 2)
+    path, seen = transcript(tmp_path / "talk.jsonl"), list[tuple[int, int]]()
+    report = import_from(ledger, path, cancel=lambda: True, progress=lambda *done: seen.append(done))
+    assert (dict(report.taken), report.stopped) == ({"turns": 2}, "cancelled")
+    assert all(0 < done <= total == path.stat().st_size for done, total in seen)
+    assert (dict((rest := import_from(ledger, path)).taken), rest.known, rest.stopped) == ({"turns": 3}, 2, "")
+
+
+def test_one_call_takes_an_import_back_and_it_can_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "talk.jsonl")
+    first = import_from(ledger, path)
+    ledger.history.undo_all(correlation_id=first.correlation_id)
+    assert len(ledger.interactions.list()) == 0
+    assert dict(import_from(ledger, path).taken) == {"turns": 5}
+    ledger.history.distrust("import:claude-code", kind="client")
+    assert len(ledger.interactions.list()) == 0
+    refused = import_from(ledger, path)
+    assert not refused.taken and len(ledger.interactions.list()) == 0
+
+
+def test_an_erased_turn_does_not_come_back(ledger: Ledger, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "talk.jsonl", 2)
+    import_from(ledger, path)
+    ledger.erase(ledger.interactions.list(oldest_first=True)[0].id, derived="erase", sources="erase", quotes="keep")
+    report = import_from(ledger, path)
+    assert (dict(report.taken), report.known) == ({}, 1)
+    assert dict(report.skipped) == {"what was erased or undone in this ledger": 1}
+
+
+def test_a_turn_that_a_rule_refuses_costs_only_itself(ledger: Ledger, move: Any) -> None:
+    ledger.policy.set(secrets="refuse")
+    key = "ghp_" + "a1B2" * 9
+    report = move(Turn(key="a", prompt="Hello."), Turn(key="b", prompt=f"My key is {key}."), Turn(key="c", prompt="Bye."))
+    assert dict(report.taken) == {"turns": 2} and sum(report.skipped.values()) == 1
+    assert [where for where, _ in report.notes] == ["b"] and key not in str(report.notes)
+    assert [turn.prompt for turn in ledger.interactions.list()] == ["Bye.", "Hello."]
+
+
+def test_an_import_inside_a_batch_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    with ledger.batch(), pytest.raises(ConflictError):
+        import_from(ledger, transcript(tmp_path / "talk.jsonl"))
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+
+def beliefs(ledger: Ledger) -> dict[str, str]:
+    return {memory.content: memory.status for memory in ledger.memories.list(statuses=())}
+
+
+def test_a_statement_arrives_with_its_status_times_counts_and_sources(ledger: Ledger, move: Any) -> None:
+    records = (
+        Turn(key="t", prompt="I moved.", session="talk", at="2024-01-10T09:00:00Z", extract=False),
+        Statement(key="1", content="Ada lives in Porto.", at="2022-05-01", reference_count=4, confidence=0.8),
+        Statement(key="2", content="Ada lives in Lisbon.", at="2024-01-10", supersedes="1", sources=("t",), tags=("home",)),
+        Statement(key="3", content="Ada owns a boat.", status="superseded", at="2021-03-01", ended_at="2023-08-01"),
+        Statement(key="4", content="Ada is a pilot.", status="invalid"),
+        Statement(key="5", content="Ada likes rum.", status="retracted", reason="deleted there"),
+        Statement(key="6", content="Ada may like gin.", status="candidate"),
+    )
+    report = move(*records)
+    assert dict(report.taken) == {"turns": 1, "statements": 6}
+    assert beliefs(ledger) == {
+        "Ada lives in Porto.": "superseded", "Ada lives in Lisbon.": "active", "Ada owns a boat.": "superseded",
+        "Ada is a pilot.": "invalid", "Ada likes rum.": "retracted", "Ada may like gin.": "candidate",
+    }  # fmt: skip
+    (lisbon,) = ledger.memories.list()
+    assert lisbon.tags == ("home",) and lisbon.sources == (ledger.interactions.list()[0].id,)
+    porto, boat = (
+        next(memory for memory in ledger.memories.list(statuses=()) if name in memory.content) for name in ("Porto", "boat")
+    )
+    assert (porto.reference_count, porto.confidence, porto.superseded_by) == (4, 0.8, lisbon.id)
+    assert (porto.valid_to, boat.valid_to) == ("2024-01-10T00:00:00.000000Z", "2023-08-01T00:00:00.000000Z")
+    position = ledger.position
+    again = move(*records)
+    assert (dict(again.taken), again.known, ledger.position) == ({}, 7, position)
+
+
+def test_no_moment_shows_an_ended_statement_as_active(ledger: Ledger, move: Any) -> None:
+    before = ledger.position
+    move(Statement(key="1", content="Ada is a pilot.", status="invalid"))
+    with pytest.raises(RejectedError):  # the two events are of one commit
+        ledger.replay(Path(ledger.path).with_name("copy.db"), until=before + 1, branch=True)
+    assert beliefs(ledger) == {"Ada is a pilot.": "invalid"}
+
+
+def test_an_ending_ends_an_earlier_statement_also_in_a_later_import(ledger: Ledger, move: Any) -> None:
+    stated = Statement(key="1", content="Ada owns a boat.", at="2021-03-01")
+    move(stated)
+    report = move(stated, Ending(key="1", status="retracted", at="2023-08-01"), Ending(key="none", status="invalid"))
+    assert dict(report.taken) == {"changes": 1} and beliefs(ledger) == {"Ada owns a boat.": "retracted"}
+    assert dict(report.skipped) == {"the end of a statement that did not come along": 1}
+    move(Statement(key="2", content="Ada owns a kite."))
+    move(Statement(key="2", content="Ada owns a kite.", status="invalid"))
+    assert beliefs(ledger)["Ada owns a kite."] == "invalid"
+
+
+@pytest.mark.parametrize("verb", ["retract", "invalidate", "reject"])
+def test_what_this_ledger_has_refuted_stays_refuted(ledger: Ledger, move: Any, verb: str) -> None:
+    put = ledger.propose if verb == "reject" else ledger.remember
+    getattr(ledger, verb)(put("Ada likes rum.").id)
+    for kind in ("knowledge", "preference"):
+        report = move(Statement(key=kind, content="ada likes  RUM", kind=kind))
+        assert dict(report.skipped) == {"a statement that this ledger has refuted": 1}
+    assert "active" not in beliefs(ledger).values()
+
+
+def test_what_this_ledger_replaced_comes_back_only_if_it_was_said_later(ledger: Ledger, move: Any) -> None:
+    porto = ledger.remember("Ada lives in Porto.", occurred_at="2020-01-01")
+    ledger.supersede(porto.id, "Ada lives in Lisbon.", occurred_at="2024-01-01")
+    old = move(Statement(key="1", content="Ada lives in Porto.", at="2022-01-01"))
+    assert dict(old.skipped) == {"a statement that this ledger replaced": 1}
+    assert dict(move(Statement(key="2", content="Ada lives in Porto.", at="2025-01-01")).taken) == {"statements": 1}
+
+
+def test_a_channel_of_the_call_wins_so_that_the_statements_of_others_wait(ledger: Ledger, move: Any) -> None:
+    move(Statement(key="1", content="Ada likes rum.", actor="bob"), channel="file")
+    (waiting,) = ledger.review()
+    assert waiting.memory.content == "Ada likes rum."
+    assert ledger.history.audit()[0].actor == "bob"
+
+
+def test_a_value_comes_under_its_namespace_and_key_once(ledger: Ledger, move: Any) -> None:
+    stored = Stored(namespace=("app", "notes"), key="todo", value={"text": "Buy milk."}, at="2025-01-01")
+    assert dict(move(stored).taken) == {"values": 1}
+    assert move(stored).known == 1
+    assert ledger.values.get(("app", "notes"), "todo").value == {"text": "Buy milk."}
+
+
+# --- times -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_time_without_an_offset_needs_a_zone(ledger: Ledger, move: Any) -> None:
+    naive = Turn(key="k", prompt="When?", at="2026-07-01 09:30:00")
+    with pytest.raises(RejectedError, match="--zone"):
+        move(naive)
+    with pytest.raises(RejectedError, match="Europe/Atlantis"):
+        move(naive, zone="Europe/Atlantis")
+    move(naive, zone="Europe/Brussels")
+    assert ledger.interactions.list()[0].occurred_at == "2026-07-01T07:30:00.000000Z"
+
+
+def test_a_time_at_a_clock_change_is_reported(ledger: Ledger, move: Any) -> None:
+    twice = Turn(key="a", prompt="Twice?", at="2025-10-26T02:30:00")
+    never = Turn(key="b", prompt="Never?", at="2025-03-30T02:30:00")
+    report = move(twice, never, zone="Europe/Brussels")
+    assert [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True)] == [
+        "2025-10-26T00:30:00.000000Z", "2025-03-30T01:30:00.000000Z"]  # fmt: skip
+    assert [("comes twice" in text, "is missing" in text) for _, text in report.notes] == [(True, False), (False, True)]
+
+
+def test_a_zone_gives_the_offset_of_the_day() -> None:
+    brussels = zone_named("Europe/Brussels")
+    winter, summer = (in_zone(datetime(2026, month, 1, 12), brussels) for month in (1, 7))
+    assert [time.isoformat() for time, _ in (winter, summer)] == ["2026-01-01T12:00:00+01:00", "2026-07-01T12:00:00+02:00"]
+    assert winter[1] == summer[1] == ""
+
+
+def test_seconds_milliseconds_and_nothing_are_times_too(ledger: Ledger, move: Any) -> None:
+    move(*(Turn(key=str(at), prompt=f"At {at}?", at=at) for at in (1_700_000_000, 1_700_000_000_000, None, "")))
+    times = [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True)]
+    assert times[:2] == ["2023-11-14T22:13:20.000000Z"] * 2
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_that_is_nothing_or_of_no_known_kind_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no file and no folder"):
+        import_from(ledger, tmp_path / "none")
+    (tmp_path / "poem.txt").write_text("Roses are red.\n\n\0")
+    with pytest.raises(RejectedError, match="kind"):
+        import_from(ledger, tmp_path / "poem.txt")
+    with pytest.raises(RejectedError, match="there is no kind 'clod'; the kinds are claude-code"):
+        import_from(ledger, tmp_path / "poem.txt", kind="clod")
+    with pytest.raises(TypeError, match="takes a Ledger"):
+        import_from(ledger.at(ledger.position), tmp_path / "poem.txt")  # type: ignore[arg-type]
+
+
+def test_archives_in_a_folder_and_an_archive_itself_are_looked_into(ledger: Ledger, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "talk.jsonl")
+    (tmp_path / "backup").mkdir()
+    with zipfile.ZipFile(tmp_path / "backup" / "old.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(path, "projects/x/talk.jsonl")
+    assert dict(import_from(ledger, tmp_path / "backup").taken) == {"turns": 5}
+    assert import_from(ledger, tmp_path / "backup" / "old.zip").known == 5
+
+
+def test_a_link_and_a_hidden_file_in_a_folder_are_not_read(ledger: Ledger, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "talk.jsonl")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "link.jsonl").symlink_to(path)
+    (tmp_path / "folder" / ".hidden.jsonl").write_bytes(path.read_bytes())
+    transcript(tmp_path / "folder" / "own.jsonl", 1)
+    assert dict(import_from(ledger, tmp_path / "folder").taken) == {"turns": 1}
+
+
+# --- the shell -------------------------------------------------------------------------------------------------------
+
+
+def test_a_shell_previews_imports_and_says_how_to_take_it_back(tmp_path: Path) -> None:
+    path, db = transcript(tmp_path / "talk.jsonl"), tmp_path / "shell.db"
+    trial = run("import", str(path), "--dry-run", db=db)
+    assert trial.exit_code == 0 and "claude-code: 5 turns would come, from 2026-01-01 to 2026-01-05" in trial.stdout
+    assert not db.exists()
+    done = run("import", str(path), "--project", "sea", db=db)
+    assert "5 turns came" in done.stdout
+    words = " ".join(done.stdout.split()).partition("memory-ledger ")[2].split()
+    assert {turn["project"] for turn in answer("interactions", "list", db=db)} == {"sea"}
+    assert run(*words, db=db).exit_code == 0
+    assert answer("interactions", "list", db=db) == []
+
+
+def test_a_shell_takes_standard_input_and_refuses_what_it_cannot_tell(tmp_path: Path) -> None:
+    text, db = transcript(tmp_path / "talk.jsonl").read_text(), tmp_path / "shell.db"
+    assert answer("import", "-", "--limit", "2", db=db, stdin=text)["taken"] == {"turns": 2}
+    assert run("import", "-", db=db, stdin="Roses are red.").exit_code == 4
+    assert run("import", str(tmp_path / "none"), db=db).exit_code == 3

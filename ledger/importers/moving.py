@@ -58,6 +58,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
 CHUNK, CHUNK_CHARS = 500, 2_000_000
 """The most records, and about the most characters, of one commit (our choice)."""
 
+GONE = "what was erased or undone in this ledger"
 TURN, STATEMENT = "turn", "import"
 """The keys of metadata that name the turn, as in the hooks, and the statement of the source."""
 
@@ -335,7 +336,7 @@ class _Move:
         except BusyError:
             raise
         except ConflictError:
-            self._source.skip("what was erased or undone in this ledger")
+            self._source.skip(GONE)
         except _Left as error:
             self._source.skip(str(error))
         except (RejectedError, NotFoundError) as error:
@@ -373,7 +374,7 @@ class _Move:
                 **self._options(turn.key, at),
             )
             if interaction.replayed:
-                raise _AlreadyKnown
+                raise _AlreadyKnown if interaction.prompt is not None else _Left(GONE)
             id = interaction.id
         self._turns[key] = id
         if not turn.response:

@@ -87,10 +87,11 @@ def test_a_limit_takes_so_many_new_records_and_the_same_call_goes_on(ledger: Led
         import_from(ledger, path, limit=0)
 
 
-def test_since_leaves_out_what_is_earlier_and_what_has_no_time(ledger: Ledger, move: Any, tmp_path: Path) -> None:
-    report = import_from(ledger, transcript(tmp_path / "talk.jsonl"), since="2026-01-04")
-    assert (dict(report.taken), dict(report.skipped)) == ({"turns": 2}, {"earlier than since": 3})
-    assert dict(move(Turn(key="k", prompt="When?"), since="2d").skipped) == {"without a time, and since was given": 1}
+def test_since_leaves_out_what_is_earlier_and_what_has_no_time(ledger: Ledger, move: Any) -> None:
+    turns = [Turn(key=str(day), prompt=f"Day {day}?", at=f"2026-01-0{day}T10:00:00Z") for day in range(1, 6)]
+    report = move(*turns, Turn(key="k", prompt="When?"), since="2026-01-04")
+    assert dict(report.taken) == {"turns": 2}
+    assert dict(report.skipped) == {"earlier than since": 3, "without a time, and since was given": 1}
 
 
 def test_an_import_that_is_cancelled_keeps_what_it_has_and_goes_on(
@@ -122,13 +123,16 @@ def test_an_erased_turn_does_not_come_back(ledger: Ledger, tmp_path: Path) -> No
     ledger.erase(ledger.interactions.list(oldest_first=True)[0].id, derived="erase", sources="erase", quotes="keep")
     report = import_from(ledger, path)
     assert (dict(report.taken), report.known) == ({}, 1)
+    assert ledger.interactions.list(oldest_first=True)[0].prompt is None
     assert dict(report.skipped) == {"what was erased or undone in this ledger": 1}
 
 
 def test_a_turn_that_a_rule_refuses_costs_only_itself(ledger: Ledger, move: Any) -> None:
     ledger.policy.set(secrets="refuse")
     key = "ghp_" + "a1B2" * 9
-    report = move(Turn(key="a", prompt="Hello."), Turn(key="b", prompt=f"My key is {key}."), Turn(key="c", prompt="Bye."))
+    report = move(
+        Turn(key="a", prompt="Hello."), Turn(key="b", prompt=f"My key is {key}."), Turn(key="c", prompt="Bye.")
+    )
     assert dict(report.taken) == {"turns": 2} and sum(report.skipped.values()) == 1
     assert [where for where, _ in report.notes] == ["b"] and key not in str(report.notes)
     assert [turn.prompt for turn in ledger.interactions.list()] == ["Bye.", "Hello."]
@@ -150,7 +154,9 @@ def test_a_statement_arrives_with_its_status_times_counts_and_sources(ledger: Le
     records = (
         Turn(key="t", prompt="I moved.", session="talk", at="2024-01-10T09:00:00Z", extract=False),
         Statement(key="1", content="Ada lives in Porto.", at="2022-05-01", reference_count=4, confidence=0.8),
-        Statement(key="2", content="Ada lives in Lisbon.", at="2024-01-10", supersedes="1", sources=("t",), tags=("home",)),
+        Statement(
+            key="2", content="Ada lives in Lisbon.", at="2024-01-10", supersedes="1", sources=("t",), tags=("home",)
+        ),
         Statement(key="3", content="Ada owns a boat.", status="superseded", at="2021-03-01", ended_at="2023-08-01"),
         Statement(key="4", content="Ada is a pilot.", status="invalid"),
         Statement(key="5", content="Ada likes rum.", status="retracted", reason="deleted there"),
@@ -165,21 +171,14 @@ def test_a_statement_arrives_with_its_status_times_counts_and_sources(ledger: Le
     (lisbon,) = ledger.memories.list()
     assert lisbon.tags == ("home",) and lisbon.sources == (ledger.interactions.list()[0].id,)
     porto, boat = (
-        next(memory for memory in ledger.memories.list(statuses=()) if name in memory.content) for name in ("Porto", "boat")
+        next(memory for memory in ledger.memories.list(statuses=()) if name in memory.content)
+        for name in ("Porto", "boat")
     )
     assert (porto.reference_count, porto.confidence, porto.superseded_by) == (4, 0.8, lisbon.id)
     assert (porto.valid_to, boat.valid_to) == ("2024-01-10T00:00:00.000000Z", "2023-08-01T00:00:00.000000Z")
     position = ledger.position
     again = move(*records)
     assert (dict(again.taken), again.known, ledger.position) == ({}, 7, position)
-
-
-def test_no_moment_shows_an_ended_statement_as_active(ledger: Ledger, move: Any) -> None:
-    before = ledger.position
-    move(Statement(key="1", content="Ada is a pilot.", status="invalid"))
-    with pytest.raises(RejectedError):  # the two events are of one commit
-        ledger.replay(Path(ledger.path).with_name("copy.db"), until=before + 1, branch=True)
-    assert beliefs(ledger) == {"Ada is a pilot.": "invalid"}
 
 
 def test_an_ending_ends_an_earlier_statement_also_in_a_later_import(ledger: Ledger, move: Any) -> None:
@@ -235,7 +234,7 @@ def test_a_time_without_an_offset_needs_a_zone(ledger: Ledger, move: Any) -> Non
     with pytest.raises(RejectedError, match="Europe/Atlantis"):
         move(naive, zone="Europe/Atlantis")
     move(naive, zone="Europe/Brussels")
-    assert ledger.interactions.list()[0].occurred_at == "2026-07-01T07:30:00.000000Z"
+    assert ledger.interactions.list()[0].occurred_at == "2026-07-01T09:30:00.000000+02:00"
 
 
 def test_a_time_at_a_clock_change_is_reported(ledger: Ledger, move: Any) -> None:
@@ -243,14 +242,17 @@ def test_a_time_at_a_clock_change_is_reported(ledger: Ledger, move: Any) -> None
     never = Turn(key="b", prompt="Never?", at="2025-03-30T02:30:00")
     report = move(twice, never, zone="Europe/Brussels")
     assert [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True)] == [
-        "2025-10-26T00:30:00.000000Z", "2025-03-30T01:30:00.000000Z"]  # fmt: skip
+        "2025-10-26T02:30:00.000000+02:00", "2025-03-30T03:30:00.000000+02:00"]  # fmt: skip
     assert [("comes twice" in text, "is missing" in text) for _, text in report.notes] == [(True, False), (False, True)]
 
 
 def test_a_zone_gives_the_offset_of_the_day() -> None:
     brussels = zone_named("Europe/Brussels")
     winter, summer = (in_zone(datetime(2026, month, 1, 12), brussels) for month in (1, 7))
-    assert [time.isoformat() for time, _ in (winter, summer)] == ["2026-01-01T12:00:00+01:00", "2026-07-01T12:00:00+02:00"]
+    assert [time.isoformat() for time, _ in (winter, summer)] == [
+        "2026-01-01T12:00:00+01:00",
+        "2026-07-01T12:00:00+02:00",
+    ]
     assert winter[1] == summer[1] == ""
 
 

@@ -19,7 +19,14 @@ Write = Callable[..., Path]
 
 
 def entry(kind: str, content: object, uuid: str, **more: object) -> dict[str, Any]:
-    made = {"type": kind, "uuid": uuid, "parentUuid": None, "isSidechain": False, "cwd": "/srv/shop", "sessionId": DAY_1}
+    made = {
+        "type": kind,
+        "uuid": uuid,
+        "parentUuid": None,
+        "isSidechain": False,
+        "cwd": "/srv/shop",
+        "sessionId": DAY_1,
+    }
     made |= {"timestamp": "2026-01-05T10:00:00.000Z", "message": {"role": kind, "content": content}}
     return made | more
 
@@ -50,7 +57,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_every_turn_of_a_folder_is_found_again_by_its_own_words(ledger: Ledger, write: Write, tmp_path: Path) -> None:
     write(*turn("The harbour office closes at noon.", "u1", "I wrote the opening hours down."), name=DAY_1)
-    second = turn("Our lighthouse keeper is called Ines.", "u2", "Then I greet Ines.", sessionId=DAY_2, cwd="/srv/atlas")
+    second = turn(
+        "Our lighthouse keeper is called Ines.", "u2", "Then I greet Ines.", sessionId=DAY_2, cwd="/srv/atlas"
+    )
     write(*second, name=DAY_2)
     report = import_from(ledger, tmp_path / "claude")
     assert (report.kind, dict(report.taken), report.known) == ("claude-code", {"turns": 2}, 0)
@@ -128,7 +137,11 @@ def test_the_answer_that_the_agent_is_writing_now_is_left_to_the_next_hook(ledge
     path = write(entry("user", "Import my transcripts.", "u1"), call)
     import_from(ledger, path)
     assert ledger.interactions.list()[0].response == ""
-    write(entry("user", "Import my transcripts.", "u1"), call, entry("assistant", [{"type": "text", "text": "Done."}], "a2"))
+    write(
+        entry("user", "Import my transcripts.", "u1"),
+        call,
+        entry("assistant", [{"type": "text", "text": "Done."}], "a2"),
+    )
     hook(ledger, path)
     assert [turn.response for turn in ledger.interactions.list()] == ["I import.\n\nDone."]
     old = write(entry("user", "Another.", "v1", sessionId=DAY_2), {**call, "uuid": "b1"}, name=DAY_2)
@@ -143,7 +156,9 @@ def test_what_no_person_said_is_left_out_and_counted(ledger: Ledger, write: Writ
         entry("user", "Caveat: the user ran commands.", "x1", isMeta=True),
         entry("user", "Find the kiwi tests.", "x2", isSidechain=True),
         *turn("Show the pier.\n<system-reminder>Kiwis are green.</system-reminder>", "u1", "The pier is long."),
-        entry("user", [{"type": "tool_result", "content": "a kiwi"}], "x3", toolUseResult={"stdout": "kiwi " * 100_000}),
+        entry(
+            "user", [{"type": "tool_result", "content": "a kiwi"}], "x3", toolUseResult={"stdout": "kiwi " * 100_000}
+        ),
         entry("user", "<command-name>/clear</command-name>", "x4"),
         {"type": "marmalade", "uuid": "x5", "sessionId": DAY_1},
         end='{"type":"user","uuid":"x6","message":{"role":"user","content":"kiwi, cut sho',
@@ -175,7 +190,9 @@ def test_branches_two_roots_and_a_circle_of_parents_come_in_the_order_of_the_fil
                     ("The branch that went on.", "Three."), ("Second root.", "Four.")]  # fmt: skip
 
 
-def test_a_resumed_session_repeats_no_turn_of_the_session_before_it(ledger: Ledger, write: Write, tmp_path: Path) -> None:
+def test_a_resumed_session_repeats_no_turn_of_the_session_before_it(
+    ledger: Ledger, write: Write, tmp_path: Path
+) -> None:
     first = turn("Said on the first day.", "u1", "Yes.")
     write(*first)
     write(*first, *turn("Said on the second day.", "u2", "Yes.", sessionId=DAY_2), name=DAY_2)

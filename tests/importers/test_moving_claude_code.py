@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,9 @@ def test_what_was_imported_is_known_to_the_hooks(ledger: Ledger, write: Write, c
 
 def test_hooks_and_imports_in_turn_record_each_turn_once(ledger: Ledger, write: Write) -> None:
     turns = [turn(f"Number {number}.", f"u{number}", f"Yes, {number}.") for number in range(6)]
-    path = write(*sum(turns[3:], []))
+    path = write(*chain(*turns[3:]))
     hook(ledger, path)
-    write(*sum(turns, []))
+    write(*chain(*turns))
     assert dict(import_from(ledger, path).taken) == {"turns": 3}
     hook(ledger, path)
     hook(ledger, path, event="SessionEnd")

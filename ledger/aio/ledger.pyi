@@ -325,8 +325,8 @@ class AsyncInteractions(AsyncInteractionsRead):
 
     async def import_file(
         self, path: str | os.PathLike[str], *, project: str | None = None, strict: bool = False,
-        occurred_at: Time | None = None, dates: str | None = None, dry_run: bool = False, timeout: float | None = None,
-        cancel: Cancel | None = None, progress: Callable[[int, int], None] | None = None,
+        occurred_at: Time | None = None, dates: str | None = None, zone: str | None = None, dry_run: bool = False,
+        timeout: float | None = None, cancel: Cancel | None = None, progress: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
         """Capture the interactions of a file; importing the same file again adds nothing."""
 

@@ -10,10 +10,11 @@
   through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or ``source.text``, so that memory stays
   bounded and progress is told, and holds no list of a whole file. ``part.path`` is for a database, which is opened read-only.
 
-An importer calls no method of a ledger. It copies times as the source has them (text, number of seconds or milliseconds, None):
-the frame reads them, asks for a zone if there is no offset, and compares them with ``since``. It says what it leaves out by
-``source.skip(reason)``, and of which kind a record is that it does not know by ``source.meet(name)``; neither raises. It raises
-``RejectedError`` only if the whole source cannot be read.
+An importer calls no method of a ledger. Only ``interactions``, whose call is older, has a function ``move`` that does. An
+importer copies times as the source has them (text, number of seconds or milliseconds, None): the frame reads them, asks for a
+zone if there is no offset, and compares them with ``since``. It says what it leaves out by ``source.skip(reason)``, and of
+which kind a record is that it does not know by ``source.meet(name)``; neither raises. It raises ``RejectedError`` only if the
+whole source cannot be read.
 
 A ``key`` names a record for ever, whatever the file is called: an id of the source that no other product gives (a UUID), or else
 such an id with the kind before it. The frame knows a turn by its key whichever client recorded it, and a statement by its key or
@@ -54,6 +55,11 @@ from ledger.types import Channel, Json, Metadata, Since, Triple
 
 KINDS = {  # the module of each kind, in the order in which they are asked whether a source is theirs
     "claude-code": "claude_code",
+    "codex": "codex",
+    "claude": "claude",
+    "chatgpt": "chatgpt",
+    "interactions": "interactions",
+    "summary": "summary",
 }
 CHUNK, CHUNK_CHARS = 500, 2_000_000
 """The most records, and about the most characters, of one commit (our choice)."""
@@ -209,6 +215,8 @@ def move(ledger: Ledger, request: MoveRequest, stopping: Stopping, progress: Pro
     started = time.monotonic()
     source = Source(request.path)
     kind, importer = importer_of(source, request.kind)
+    if (moved := getattr(importer, "move", None)) is not None:
+        return cast("MoveReport", moved(ledger, source, request, stopping, progress))
     run = _Move(ledger, source, _Names(kind, importer.CLIENT), request)
     chunks = _chunks(importer.records(source))
     while not run.stopped and (chunk := next(chunks, None)) is not None:

@@ -126,6 +126,16 @@ class Source:
                 objects.append(found)
         return objects
 
+    def contains(self, part: Part, marks: tuple[bytes, ...]) -> bool:
+        """Return True if a file has one of the marks anywhere in it; the file is read, and not counted as read."""
+        before, most = b"", max(map(len, marks))
+        for block in _blocks(part):
+            joined = before + block
+            if any(mark in joined for mark in marks):
+                return True
+            before = joined[-most:]
+        return False
+
     def lines(self, part: Part) -> Iterator[tuple[int, bytes]]:
         """Yield each line that is not blank, with its number; a line of more than 64 MiB is skipped, with a count."""
         for number, line in given_files.lines_of(self.blocks(part), LINE_BYTES):

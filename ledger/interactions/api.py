@@ -20,6 +20,7 @@ from ledger.domain.text import one_of, plural, texts
 from ledger.domain.times import moment, with_offset
 from ledger.interactions import answers, importing, queries
 from ledger.interactions import commands as interaction_commands
+from ledger.interactions.dates import DateReader
 from ledger.types import Cancel, Metadata, Order, Page, Since, Time, WriteOptions
 from projections.views.interactions import InteractionFilter
 
@@ -164,6 +165,7 @@ class Interactions(InteractionsRead):
         strict: bool = False,
         occurred_at: Time | None = None,
         dates: str | None = None,
+        zone: str | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
         cancel: Cancel | None = None,
@@ -183,6 +185,8 @@ class Interactions(InteractionsRead):
             strict: True to write nothing and raise if a line is bad; False to skip bad lines and list the first 1,000.
             occurred_at: The time of lines without a time.
             dates: The format of the file's times as of ``datetime.strptime``, such as "%d.%m.%Y, %H:%M:%S".
+            zone: The time zone of times without an offset, such as "Europe/Brussels"; a warning names a time that is doubtful at
+                a clock change.
             timeout: Seconds after which the import stops between two commits. Captured lines stay, ``stopped`` has the reason,
                 and the same call continues from there.
             cancel: An event or a function that stops the import in the same way.
@@ -204,7 +208,7 @@ class Interactions(InteractionsRead):
             path,
             project=project,
             strict=strict,
-            date_format=dates,
+            date_reader=DateReader(dates, zone),
             dry_run=dry_run,
             stopping=Stopping(timeout, cancel),
             progress=callback(progress),

@@ -14,11 +14,14 @@ from itertools import product
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
+from ledger.domain.zones import in_zone, zone_named
 
 EXAMPLE = "%d.%m.%Y, %H:%M:%S"
 _SAMPLE = datetime(2023, 12, 29, 22, 42, 4)
 _YEAR_FIRST = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?=[T ]|$)", re.ASCII)
 _UNIX = re.compile(r"1\d{9}(\.\d{1,9})?|1\d{12}", re.ASCII)
+_OFFSET = re.compile(r"(Z|[+-]\d\d(:?\d\d)?|\b(UTC|GMT))$", re.ASCII | re.IGNORECASE)
+_DAY = re.compile(r"\d{4}-\d\d(-\d\d)?", re.ASCII)  # a date alone is a day in UTC, and no time
 _MILLISECONDS = 10**11  # a number from here on means milliseconds; as seconds it would be in the year 5138
 _UNIX_FROM, _UNIX_TO = 10**8, 2 * 10**12
 _WITH_NAMES = tuple(
@@ -32,6 +35,39 @@ _WITH_NAMES = tuple(
     if clock or not zone
 )
 _FORMS = (*_WITH_NAMES, "%I:%M %p on %d %B %Y", "%B-%d-%Y", "%a %b %d %H:%M:%S %Y")
+
+
+class DateReader:
+    """The reading of the times of a file, in a format and a zone that the caller names.
+
+    Attributes:
+        dates: The format of times, or None for the forms that have only one meaning.
+        doubt: A sentence about the last time that was read, if a clock change makes it doubtful; else "".
+    """
+
+    def __init__(self, dates: object = None, zone: object = None) -> None:
+        self.dates, self._zone = checked(dates), None if zone is None else zone_named(zone)
+        self.doubt = ""
+
+    @property
+    def is_named(self) -> bool:
+        """Return True if the caller named a format or a zone."""
+        return self.dates is not None or self._zone is not None
+
+    def read(self, value: object) -> str | None:
+        """Return a time as ISO 8601, in the zone if it has no offset, or without a zone in UTC; None if it cannot be read."""
+        self.doubt = ""
+        found = read(value, self.dates)
+        if found is None or self._zone is None or isinstance(value, int | float) or _has_offset(str(value), self.dates):
+            return found
+        time, self.doubt = in_zone(datetime.fromisoformat(found).replace(tzinfo=None), self._zone)
+        return time.isoformat()
+
+
+def _has_offset(text: str, dates: str | None) -> bool:
+    if dates is not None:
+        return "%z" in dates or "%Z" in dates
+    return bool(_UNIX.fullmatch(text.strip()) or _OFFSET.search(text.strip()) or _DAY.fullmatch(text.strip()))
 
 
 def checked(dates: object) -> str | None:

@@ -19,6 +19,7 @@ from ledger.domain.text import check_text
 from ledger.interactions import answers, conversations, dates
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
+from ledger.interactions.dates import DateReader
 from ledger.interactions.imported import LineRecognition, SeenLine
 from ledger.interactions.lines import ImportedLine, check_line
 from ledger.log.paths import path_name
@@ -45,7 +46,7 @@ def import_file(
     *,
     project: str | None = None,
     strict: bool = False,
-    date_format: str | None = None,
+    date_reader: DateReader,
     dry_run: bool = False,
     stopping: Stopping,
     progress: Progress | None = None,
@@ -56,7 +57,7 @@ def import_file(
     client or time gets the asker's ``client`` or ``occurred_at``.
     """
     started, name = time.monotonic(), path_name(path)
-    file = _File(name, project, dates.checked(date_format))
+    file = _File(name, project, date_reader)
     correlation = uuid7(engine.writer.nanoseconds(engine.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
     run = _Import(engine, asker, file, strict, stopping)
@@ -115,6 +116,8 @@ class _Import:
                 self.good += 1
             if self.lines % CHUNK == 0 and self._is_stopped():
                 return
+        for number, doubt in self._file.doubts.items():
+            self.warnings.add(number, doubt)
 
     def count_new(self) -> None:
         """Count the lines that ``capture`` would record, and note the warnings that it would give."""
@@ -184,8 +187,9 @@ NumberedLine = tuple[int, ImportedLine | str, int]
 class _File:
     """A file to import, which may be read several times."""
 
-    def __init__(self, name: str, project: str | None, date_format: str | None) -> None:
-        self.name, self._project, self._date_format = name, project, date_format
+    def __init__(self, name: str, project: str | None, date_reader: DateReader) -> None:
+        self.name, self._project, self._dates = name, project, date_reader
+        self.doubts = dict[int, str]()  # about the times of lines
         self._is_list = given_files.is_list(name)
         self._lines: list[NumberedLine] | None = None  # all lines of a short file, after the first reading
         self.client = CLIENT if self._is_list else ""
@@ -210,7 +214,9 @@ class _File:
                 yield number, f"the line has more than {LINE_BYTES:,} bytes", 0
             else:
                 size = len(line) if len(line) < LONG_BYTES else CHUNK_BYTES + 1
-                yield number, check_line(line, self._project, self._date_format), size
+                checked = check_line(line, self._project, self._dates)
+                self._note_doubt(number)
+                yield number, checked, size
 
     def _read_list(self) -> Iterator[NumberedLine]:
         try:
@@ -220,6 +226,7 @@ class _File:
                     yield number, turn, 0
                 else:
                     line = check_line(self._dated(turn, number), self._project)
+                    self._note_doubt(number)
                     yield number, line, 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             kind = type(error).__name__
@@ -235,11 +242,16 @@ class _File:
         if written is None:
             return turn
         plain = written if isinstance(written, int | float) else str(written)
-        if (moment := dates.read(plain, self._date_format)) is None:
-            why = dates.unreadable("date_time", written, self._date_format)
+        if (moment := self._dates.read(plain)) is None:
+            why = dates.unreadable("date_time", written, self._dates.dates)
             where = f"line {number:,} of {os.path.basename(self.name)}"
             raise RejectedError(f"{where}: {why} (--dates in a shell); nothing was written")
         return turn | {"occurred_at": moment}
+
+    def _note_doubt(self, number: int) -> None:
+        if self._dates.doubt and len(self.doubts) < LISTED_NOTES:
+            self.doubts[number] = self._dates.doubt
+        self._dates.doubt = ""
 
     def chunks(self) -> Iterator[list[tuple[int, ImportedLine]]]:
         """Yield the good lines in chunks, each for one commit."""

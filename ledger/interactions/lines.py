@@ -16,6 +16,7 @@ from ledger.domain import metadata, times
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.text import check_json, check_text
 from ledger.interactions import dates
+from ledger.interactions.dates import DateReader
 from ledger.interactions.rules import TEXT_BYTES
 
 
@@ -75,21 +76,21 @@ FIELD_BYTES = 2 * 1024 * 1024  # the most bytes of the JSON of a field that is n
 
 
 def check_line(
-    line: bytes | bytearray | dict[str, object], project: str | None = None, date_format: str | None = None
+    line: bytes | bytearray | dict[str, object], project: str | None = None, dates_of: DateReader | None = None
 ) -> ImportedLine | str:
     """Return the checked line from its JSON or its fields, or a sentence with the reason why the line is bad.
 
     Args:
         line: The JSON text of the line, or its fields.
         project: The project of a line without a project.
-        date_format: The format of ``occurred_at``; None for ISO 8601 with an offset.
+        dates_of: The reading of ``occurred_at``; None for ISO 8601 with an offset.
     """
     value: dict[str, object] = {}
     try:
         value = line if isinstance(line, dict) else _decoded(line)
-        if date_format is not None and isinstance(written := value.get("occurred_at"), str):
-            if (moment := dates.read(written, date_format)) is None:
-                return dates.unreadable("occurred_at", written, date_format)
+        if dates_of is not None and dates_of.is_named and isinstance(written := value.get("occurred_at"), str):
+            if (moment := dates_of.read(written)) is None:
+                return dates.unreadable("occurred_at", written, dates_of.dates)
             value["occurred_at"] = moment
         return msgspec.convert(value if project is None else {"project": project} | value, ImportedLine).checked()
     except msgspec.ValidationError as error:  # the message of msgspec ends in `$.prompt` or `$.memories_used[0]`

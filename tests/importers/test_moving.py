@@ -268,7 +268,7 @@ def test_seconds_milliseconds_and_nothing_are_times_too(ledger: Ledger, move: An
 def test_a_source_that_is_nothing_or_of_no_known_kind_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no file and no folder"):
         import_from(ledger, tmp_path / "none")
-    (tmp_path / "poem.txt").write_text("Roses are red.\n\n\0")
+    (tmp_path / "poem.txt").write_text('{"roses": "red"}')
     with pytest.raises(RejectedError, match="kind"):
         import_from(ledger, tmp_path / "poem.txt")
     with pytest.raises(RejectedError, match="there is no kind 'clod'; the kinds are claude-code"):
@@ -314,5 +314,5 @@ def test_a_shell_previews_imports_and_says_how_to_take_it_back(tmp_path: Path) -
 def test_a_shell_takes_standard_input_and_refuses_what_it_cannot_tell(tmp_path: Path) -> None:
     text, db = transcript(tmp_path / "talk.jsonl").read_text(), tmp_path / "shell.db"
     assert answer("import", "-", "--limit", "2", db=db, stdin=text)["taken"] == {"turns": 2}
-    assert run("import", "-", db=db, stdin="Roses are red.").exit_code == 4
+    assert run("import", "-", db=db, stdin='{"roses": "red"}').exit_code == 4
     assert run("import", str(tmp_path / "none"), db=db).exit_code == 3

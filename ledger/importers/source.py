@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -119,11 +120,17 @@ class Source:
         return head[:HEAD_BYTES]
 
     def head_objects(self, part: Part) -> list[Object]:
-        """Return the JSON objects on the first lines of a file, to tell its kind; lines that are none are left out."""
-        objects = []
-        for line in self.head(part).split(b"\n")[:20]:
-            if isinstance(found := decoded(line), dict):
+        """Return the JSON objects on the first lines of a file, to tell its kind: 20 lines, 64 KiB or one longer line."""
+        if self.head(part).lstrip().startswith(b"["):
+            return []
+        objects, size = list[Object](), 0
+        beginning = islice(_blocks(part), LINE_BYTES // given_files.BLOCK_BYTES)
+        for _, line in islice(given_files.lines_of(beginning, LINE_BYTES), 20):
+            if line is not None and isinstance(found := decoded(bytes(line)), dict):
                 objects.append(found)
+            size += len(line or b"")
+            if size >= HEAD_BYTES and objects:
+                break
         return objects
 
     def contains(self, part: Part, marks: tuple[bytes, ...]) -> bool:

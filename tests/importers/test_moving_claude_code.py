@@ -178,6 +178,14 @@ def test_what_no_person_said_is_left_out_and_counted(ledger: Ledger, write: Writ
     assert (kept.prompt, kept.response) == ("Show the pier.", "The pier is long.")
 
 
+def test_a_transcript_is_known_though_its_first_line_is_long(ledger: Ledger, write: Write) -> None:
+    path = write(
+        entry("user", [{"type": "tool_result", "content": "x" * 200_000}], "x1", toolUseResult={}),
+        *turn("After the picture.", "u1", "Yes."),
+    )
+    assert (import_from(ledger, path).kind, len(ledger.interactions.list())) == ("claude-code", 1)
+
+
 def test_branches_two_roots_and_a_circle_of_parents_come_in_the_order_of_the_file(ledger: Ledger, write: Write) -> None:
     path = write(
         *turn("First root.", "u1", "One.", parentUuid="u1-reply"),

@@ -109,7 +109,7 @@ def moved(report: MoveReport) -> RenderableType:
     ]
     notes = [[Text(one_line(where)), short(why)] for where, why in report.notes[:20]]
     unlisted = report.note_count - len(notes)
-    back = f"take it back: memory-ledger history undo-all --correlation-id {report.correlation_id}"
+    back = f"take it back: memory-ledger history undo-all --correlation-id {report.correlation_id} --cascade"
     return Group(
         Text(text),
         *([listing("left out", "why", rows=left, right=["left out"])] if left else []),

@@ -267,10 +267,21 @@ def import_from(
     """
     from ledger.importers import import_from as importing
 
-    given: dict[str, Any] = {"kind": kind, "project": project, "since": since, "limit": limit, "zone": zone}
-    given |= {"channel": channel, "dry_run": dry_run, "timeout": timeout, "progress": progress}
     with _file_of(path) as file, opened(call, readonly=False) as ledger, stopped_by_signals() as stop:
-        return importing(ledger, file, cancel=stop, **given)
+        return importing(
+            ledger,
+            file,
+            kind=kind,
+            project=project,
+            since=since,
+            limit=limit,
+            zone=zone,
+            channel=channel,
+            dry_run=dry_run,
+            timeout=timeout,
+            cancel=stop,
+            progress=progress,
+        )
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, Protocol, cast
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
@@ -51,7 +51,7 @@ from ledger.importers.answers import MoveReport
 from ledger.importers.source import Source, clean
 from ledger.interactions import dates
 from ledger.log.paths import StrPath
-from ledger.types import Channel, Json, Metadata, Since, Triple
+from ledger.types import Channel, Json, Metadata, Since, Triple, WriteOptions
 
 KINDS = {  # the module of each kind, in the order in which they are asked whether a source is theirs
     "claude-code": "claude_code",
@@ -297,12 +297,6 @@ class _Move:
         self._statements, self._refuted = dict[int, _Known](), dict[int, str]()
         self._read_turns()
         self._read_statements()
-        self._takers: dict[type, Callable[[Any], None]] = {
-            Turn: self._take_turn,
-            Statement: self._take_statement,
-            Ending: self._take_ending,
-            Stored: self._take_value,
-        }
         self.taken, self.known = Counter[str](), 0
         self.first = self.last = ""
         self.stopped = ""
@@ -338,7 +332,15 @@ class _Move:
 
     def _take(self, record: Record) -> None:
         try:
-            self._takers[type(record)](record)
+            match record:
+                case Turn():
+                    self._take_turn(record)
+                case Statement():
+                    self._take_statement(record)
+                case Ending():
+                    self._take_ending(record)
+                case Stored():
+                    self._take_value(record)
         except (KeyReusedError, _AlreadyKnown):
             self.known += 1  # such as a turn that a resumed session repeats
         except BusyError:
@@ -378,8 +380,7 @@ class _Move:
                 reinforce=False,  # the response is as old as the prompt, and no evidence for what is believed now
                 extract=turn.extract,
                 metadata={**turn.metadata, TURN: turn.key},
-                channel=self._request.channel or turn.channel,
-                **self._options(turn.key, at),
+                **self._options(turn.key, at, turn.channel),
             )
             if interaction.replayed:
                 raise _AlreadyKnown if interaction.prompt is not None else _Left(GONE)
@@ -440,7 +441,7 @@ class _Move:
         """Record a statement as active, as a candidate, or as the successor of another."""
         ledger = self._ledger if statement.actor is None else self._ledger.bind(actor=statement.actor)
         where = statement.key
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "kind": statement.kind,
             "tags": statement.tags[:10],
             "entities": statement.entities,
@@ -449,22 +450,21 @@ class _Move:
             "valid_from": self._time(statement.valid_from, where),
             "valid_to": self._time(statement.valid_to, where),
             "metadata": {**statement.metadata, STATEMENT: statement.key},
-            "channel": self._request.channel or statement.channel,
-            **self._options(statement.key, at),
+            **self._options(statement.key, at, statement.channel),
         }
         if statement.confidence is not None:
             fields["confidence"] = min(1.0, max(0.0, statement.confidence))
         content = clean(statement.content)
         before = self._statements.get(_digest(statement.supersedes)) if statement.supersedes else None
         if before is not None and before.status == "active" and statement.status != "candidate":
-            memory = ledger.supersede(before.id, content, **fields)
-            self._statements[_digest(statement.supersedes or "")] = before._replace(status="superseded")
+            memory = ledger.supersede(before.id, content, **fields)  # type: ignore[arg-type]
+            self._statements[_digest(statement.supersedes or "")] = _Known(before.id, "superseded")
             return _Known(memory.id, memory.status)
         fields |= {"project": self._request.project or statement.project, "session": statement.session}
         fields["reference_count"] = statement.reference_count
         fields["last_referenced_at"] = self._time(statement.last_referenced_at, where)
         put = ledger.propose if statement.status == "candidate" else ledger.remember
-        memory = put(content, **fields)
+        memory = put(content, **fields)  # type: ignore[arg-type]
         return _Known(memory.id, memory.status)
 
     def _take_ending(self, ending: Ending) -> None:
@@ -489,7 +489,7 @@ class _Move:
                 self._ledger.invalidate(known.id, reason=end.reason, **options)
             else:
                 self._ledger.retract(known.id, reason=end.reason, **options)
-        self._statements[key] = known._replace(status=end.status)
+        self._statements[key] = _Known(known.id, end.status)
         if isinstance(end, Ending):
             self._count("changes", None)
 
@@ -517,8 +517,7 @@ class _Move:
                 stored.key,
                 stored.value,
                 expires_at=self._time(stored.expires_at, stored.key),
-                channel=self._request.channel or "file",
-                **self._options(name, at),
+                **self._options(name, at, "file"),
             )
             if value.replayed or value.absorbed:
                 raise _AlreadyKnown
@@ -542,10 +541,16 @@ class _Move:
         if self._since is not None and (at is None or times.moment("at", at) < self._since):
             raise _Left("without a time, and since was given" if at is None else "earlier than since")
 
-    def _options(self, key: str, at: str | None) -> dict[str, Any]:
+    def _options(self, key: str, at: str | None, channel: Channel = "user") -> WriteOptions:
         """Return the options of a write."""
-        options = {"idempotency_key": f"{self._names.client}:{key}", "correlation_id": self._run}
-        return options if at is None else options | {"occurred_at": at}
+        options: WriteOptions = {
+            "idempotency_key": f"{self._names.client}:{key}",
+            "correlation_id": self._run,
+            "channel": self._request.channel or channel,
+        }
+        if at is not None:
+            options["occurred_at"] = at
+        return options
 
     def _count(self, what: str, at: str | None) -> None:
         self.taken[what] += 1
@@ -580,7 +585,7 @@ class _Move:
             self._refuted.pop(text, None)
 
     def _rows(self, columns: str, view: str, condition: str) -> Iterator[Mapping[str, object]]:
-        position, rows = 0, 10_000
+        position, rows = 0, 1_000
         while True:
             sql = (
                 f"SELECT {columns}, first_position FROM {view} WHERE {condition} AND first_position > ?"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ledger import Ledger
-from ledger.doors import hooks
 from ledger.importers import import_from
 
 DAY_1, DAY_2 = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
@@ -80,75 +78,6 @@ def test_a_second_import_adds_nothing_and_a_longer_transcript_adds_the_rest(ledg
     assert (ledger.position, dict(again.taken), again.known, again.correlation_id) == (position, {}, 1, None)
     write(*turn("One.", "u1", "Yes, one."), *turn("Two.", "u2", "Yes, two."))
     assert (dict((more := import_from(ledger, path)).taken), more.known) == ({"turns": 1}, 1)
-
-
-def hook(ledger: Ledger, path: Path, client: str = "claude-code", event: str = "Stop") -> None:
-    options = hooks.HookOptions(ledger.path, "ada", client)
-    about = {"hook_event_name": event, "session_id": path.stem, "transcript_path": str(path), "cwd": "/srv/shop"}
-    hooks.answer(about, options)
-
-
-@pytest.mark.parametrize("client", ["claude-code", "a client of another name"])
-def test_what_the_hooks_recorded_is_known_to_an_import(ledger: Ledger, write: Write, client: str) -> None:
-    path = write(*turn("One.", "u1", "Yes, one."), *turn("Two.", "u2", "Yes, two."))
-    hook(ledger, path, client)
-    assert len(ledger.interactions.list()) == 2
-    position = ledger.position
-    report = import_from(ledger, path)
-    assert (dict(report.taken), report.known, ledger.position) == ({}, 2, position)
-
-
-@pytest.mark.parametrize("client", ["claude-code", "a client of another name"])
-def test_what_was_imported_is_known_to_the_hooks(ledger: Ledger, write: Write, client: str) -> None:
-    path = write(*turn("One.", "u1", "Yes, one."), *turn("Two.", "u2", "Yes, two."))
-    import_from(ledger, path)
-    hook(ledger, path, client)
-    assert [turn.metadata["turn"] for turn in ledger.interactions.list()] == ["u2", "u1"]
-    write(*turn("One.", "u1", "Yes, one."), *turn("Two.", "u2", "Yes, two."), *turn("Three.", "u3", "Yes, three."))
-    hook(ledger, path, client)
-    assert [turn.prompt for turn in ledger.interactions.list()] == ["Three.", "Two.", "One."]
-    assert len(ledger.session(DAY_1).messages(limit=100)) == 6
-
-
-def test_hooks_and_imports_in_turn_record_each_turn_once(ledger: Ledger, write: Write) -> None:
-    turns = [turn(f"Number {number}.", f"u{number}", f"Yes, {number}.") for number in range(6)]
-    path = write(*chain(*turns[3:]))
-    hook(ledger, path)
-    write(*chain(*turns))
-    assert dict(import_from(ledger, path).taken) == {"turns": 3}
-    hook(ledger, path)
-    hook(ledger, path, event="SessionEnd")
-    assert sorted(turn.prompt for turn in ledger.interactions.list()) == [f"Number {number}." for number in range(6)]
-
-
-def test_an_answer_that_came_later_is_added_by_an_import_and_by_a_hook(ledger: Ledger, write: Write) -> None:
-    for adds in (lambda path: import_from(ledger, path), lambda path: hook(ledger, path)):
-        name = DAY_1 if not ledger.interactions.list() else DAY_2
-        path = write(entry("user", f"Where is {name}?", name, sessionId=name), name=name)
-        import_from(ledger, path)
-        assert ledger.interactions.list()[0].response == ""
-        write(*turn(f"Where is {name}?", name, "Here.", sessionId=name), name=name)
-        adds(path)
-        assert ledger.interactions.list()[0].response == "Here."
-    assert len(ledger.interactions.list()) == 2
-
-
-def test_the_answer_that_the_agent_is_writing_now_is_left_to_the_next_hook(ledger: Ledger, write: Write) -> None:
-    call = entry("assistant", [{"type": "text", "text": "I import."}, {"type": "tool_use", "name": "Bash"}], "a1")
-    path = write(entry("user", "Import my transcripts.", "u1"), call)
-    import_from(ledger, path)
-    assert ledger.interactions.list()[0].response == ""
-    write(
-        entry("user", "Import my transcripts.", "u1"),
-        call,
-        entry("assistant", [{"type": "text", "text": "Done."}], "a2"),
-    )
-    hook(ledger, path)
-    assert [turn.response for turn in ledger.interactions.list()] == ["I import.\n\nDone."]
-    old = write(entry("user", "Another.", "v1", sessionId=DAY_2), {**call, "uuid": "b1"}, name=DAY_2)
-    os.utime(old, (1_700_000_000, 1_700_000_000))  # the agent died
-    import_from(ledger, old)
-    assert ledger.interactions.list()[0].response == "I import."
 
 
 def test_what_no_person_said_is_left_out_and_counted(ledger: Ledger, write: Write, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ledger import Ledger
-from ledger.doors import hooks
 from ledger.importers import import_from
 
 ID = "019b5a7e-1111-7aaa-8aaa-111111111111"
@@ -122,21 +121,6 @@ def test_the_item_may_come_before_the_event_and_one_text_twice_is_two_turns(ledg
     write(tmp_path, META, *early, *late)
     import_from(ledger, tmp_path / "codex")
     assert said(ledger) == [("Again.", "Yes."), ("Again.", "Yes.")]
-
-
-def hook(ledger: Ledger, path: Path) -> None:
-    about = {"hook_event_name": "Stop", "session_id": ID, "transcript_path": str(path), "cwd": "/srv/shop"}
-    hooks.answer(about, hooks.HookOptions(ledger.path, "ada", "codex"))
-
-
-def test_the_hooks_and_an_import_know_each_others_turns(ledger: Ledger, tmp_path: Path) -> None:
-    path = write(tmp_path, META, *both(*TURNS[0], "i1"))
-    hook(ledger, path)
-    write(tmp_path, META, *both(*TURNS[0], "i1"), *both(*TURNS[1], "i2"))
-    report = import_from(ledger, path)
-    assert (dict(report.taken), report.known) == ({"turns": 1}, 1)
-    hook(ledger, path)
-    assert said(ledger) == TURNS and len(ledger.session(ID).messages(limit=100)) == 4
 
 
 def test_the_output_of_exec_has_no_prompts_and_says_so(ledger: Ledger, tmp_path: Path) -> None:

@@ -70,6 +70,20 @@ def test_every_turn_of_a_folder_is_found_again_by_its_own_words(ledger: Ledger, 
     assert office.client == report.client == "import:claude-code"
 
 
+@pytest.mark.slow
+def test_a_year_of_400_sessions_comes_in_the_order_in_which_they_began(ledger: Ledger, write: Write) -> None:
+    days = [
+        f"2025-{number % 12 + 1:02}-{number % 28 + 1:02}T{number % 24:02}:{number % 60:02}:00Z" for number in range(400)
+    ]
+    for number, day in enumerate(days):
+        name = f"{number:08}-aaaa-4aaa-8aaa-111111111111"
+        path = write(*turn(f"Session {number}.", f"u{number}", "Yes.", sessionId=name, timestamp=day), name=name)
+    assert dict(import_from(ledger, path.parent).taken) == {"turns": 400}
+    said = [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True, limit=1_000)]
+    assert said == sorted(said) and len(ledger.sessions.list(limit=1_000)) == 400
+    assert import_from(ledger, path.parent).known == 400
+
+
 def test_a_second_import_adds_nothing_and_a_longer_transcript_adds_the_rest(ledger: Ledger, write: Write) -> None:
     path = write(*turn("One.", "u1", "Yes, one."))
     import_from(ledger, path)

@@ -59,6 +59,7 @@ def shared(
         return [
             {
                 "machine": replica.machine,
+                "file": replica.file,
                 "position": replica.position,
                 "lag": replica.lag,
                 "erasures_pending": replica.erasures_pending,

@@ -6,6 +6,7 @@ An erasure is completed when every machine that follows the log has reported; wh
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
 from ledger.core.engine import Engine
@@ -78,12 +79,12 @@ def record(engine: Engine, purge: Purge) -> None:
         row, pending, (end,) = replica_file.read(connection), erasures.pending(connection), _end(connection)
     assert row is not None
     log.report(end, row.erased_through)
-    behind = {replica.machine: replica.erased_through for replica in log.replicas() if replica.machine != log.machine}
+    others = [replica for replica in log.replicas() if (replica.machine, replica.file) != (log.machine, log.file)]
 
     for erasure in pending:
         if erasure.position > row.erased_through:
             continue
-        is_last = not any(through < erasure.position for through in behind.values())
+        is_last = not any(replica.erased_through < erasure.position for replica in others)
         if is_last or erasure.act not in engine.purges_recorded:
             _record(engine, erasure.act, purge, log.machine, is_last)
             engine.purges_recorded.add(erasure.act)
@@ -116,8 +117,14 @@ def _is_recorded(connection: Connection, erasure: Erasure, machine: str) -> bool
 
 
 def machines_behind(engine: Engine, position: int) -> Sequence[str]:
-    """Return the machines whose files may still hold the texts of an erasure."""
-    return [replica.machine for replica in _log_of(engine).replicas() if replica.erased_through < position]
+    """Return the machines whose files may still hold the texts of an erasure; each file of a machine that has several."""
+    replicas = _log_of(engine).replicas()
+    files = Counter(replica.machine for replica in replicas)
+    return [
+        replica.machine if files[replica.machine] == 1 else f"{replica.machine} (file {replica.file})"
+        for replica in replicas
+        if replica.erased_through < position
+    ]
 
 
 def _unpurged(connection: Connection) -> list[Erasure]:

@@ -56,7 +56,7 @@ def prepare(url: str, *, role: str = "", only_tenant: str = "", version: int | N
 
 
 def replicas(url: str, tenant: str) -> list[Replica]:
-    """Return the machines that follow a log, by name, with their lag and their erasures that are pending.
+    """Return the files that follow a log, by their machines' names, with their lag and their erasures that are pending.
 
     Raises:
         UnreachableError: The server cannot be reached.
@@ -99,9 +99,9 @@ def _url_of(path: StrPath, url: str | None) -> str:
 
 
 def forget(url: str, tenant: str, machine: str, *, reason: str) -> None:
-    """Count a machine no longer among those that follow a log, so that erasures do not wait for it.
+    """Count the files of a machine no longer among those that follow a log, so that erasures do not wait for them.
 
-    Its file may still hold erased texts: see to it that the file is gone. A machine that reports again is counted again.
+    The files may still hold erased texts: see to it that they are gone. A file that reports again is counted again.
 
     Args:
         url: The URL of the database.

@@ -50,7 +50,9 @@ def share_file(path: StrPath, log: SharedLog) -> int:
             _send(path, connection, Tip(transaction.position, transaction.head), log)
             pending = erasures.pending(connection)
             erased_through = pending[0].position - 1 if pending else transaction.position
-            replica_file.write(connection, ReplicaRow(log.tenant, log.machine, erased_through))
+            own = replica_file.of_file(path, ReplicaRow(log.tenant, log.machine, erased_through))
+            replica_file.write(connection, own)
+            log.file = own.file
             position = transaction.position
     finally:
         engine.close()

@@ -48,7 +48,7 @@ def check(connection: sqlite3.Connection, log: SharedLog, max_behind: float) -> 
         replicas = log.replicas()
     except LedgerError as error:
         return _with(known, error=type(error).__name__, why=str(error)), ()
-    own = next((replica for replica in replicas if replica.machine == row.machine), None)
+    own = next((replica for replica in replicas if _is_of(replica, row)), None)
     lag, pending = tail.tip.position - position, own.erasures_pending if own is not None else 0
     silent = own.silent_seconds if own is not None else None
     behind = silent if lag or pending else 0.0
@@ -102,7 +102,7 @@ def findings(connection: sqlite3.Connection, log_of: LogOf | None) -> Iterator[F
         if not report.error:
             hint = "open it with log=…, and see why its process does not follow: the warnings of the logger ledger"
         yield Finding(level="problem", what=SHARED_LOG, found=report.why, hint=hint)
-    for replica in [replica for replica in replicas if replica.machine != row.machine and _is_behind(replica)][:LISTED]:
+    for replica in [replica for replica in replicas if not _is_of(replica, row) and _is_behind(replica)][:LISTED]:
         hint = "start it, or count it no longer: memory-ledger shared forget MACHINE --reason …"
         if replica.machine == SERVER:
             hint = "VACUUM ledger.events, ledger.blobs as the owner of the tables, and end old transactions"
@@ -151,6 +151,10 @@ def log_of(log: SharedLog | str | None) -> LogOf | None:
         return open_shared(log, row.tenant, row.machine, timeout_seconds=ASK_SECONDS)
 
     return connect
+
+
+def _is_of(replica: Replica, row: ReplicaRow) -> bool:
+    return (replica.machine, replica.file) == (row.machine, row.file)
 
 
 def _is_behind(replica: Replica) -> bool:

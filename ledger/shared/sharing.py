@@ -96,16 +96,23 @@ def attach(store: EventStore, log: SharedLog, *, wait: bool = True) -> None:
             rule="shared",
         )
     store.shared = Joining(log)
-    if row is None or row.machine != log.machine:
-        with store.transact() as transaction:
-            erased_through = row.erased_through if row is not None else 0
-            replica_file.write(transaction.connection, ReplicaRow(log.tenant, log.machine, erased_through))
+    if row is None or row != _own(store, log, row):
+        with store.transact() as transaction:  # another process of this machine may have been faster
+            row = _own(store, log, replica_file.read(transaction.connection))
+            replica_file.write(transaction.connection, row)
+    log.file = row.file
     if not position:
         tail = log.begin(TAIL)  # an erasure waits for this machine while it copies texts
         if tail.is_cut and wait:
             _copy(store, log)
         else:
             _copy_first(store, log, tail)
+
+
+def _own(store: EventStore, log: SharedLog, row: ReplicaRow | None) -> ReplicaRow:
+    """Return the row of a file with the name of this machine and an id of the file."""
+    row = ReplicaRow(log.tenant, log.machine, 0) if row is None else row._replace(machine=log.machine)
+    return replica_file.of_file(store.path, row)
 
 
 def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
@@ -118,8 +125,7 @@ def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
             transaction.put_blob(blob.id, blob.data, blob.erased_by)
         transaction.append_rows(tail.rows)
         # A text of these events that is erased behind them is erased again when the rest is folded.
-        erased_through = 0 if tail.is_cut else tail.tip.position
-        replica_file.write(transaction.connection, ReplicaRow(log.tenant, log.machine, erased_through))
+        _note_erased(transaction, 0 if tail.is_cut else tail.tip.position)
 
 
 def _copy(store: EventStore, log: SharedLog) -> None:
@@ -134,7 +140,13 @@ def _copy(store: EventStore, log: SharedLog) -> None:
             check_links(transaction.position, transaction.head, Tail(tip, transaction.head, part, is_cut=not last))
             transaction.append_rows(part)
         # The snapshot holds no text that was erased before it.
-        replica_file.write(transaction.connection, ReplicaRow(log.tenant, log.machine, tip.position))
+        _note_erased(transaction, tip.position)
+
+
+def _note_erased(transaction: Transaction, through: int) -> None:
+    row = replica_file.read(transaction.connection)
+    assert row is not None
+    replica_file.write(transaction.connection, row._replace(erased_through=through))
 
 
 def _parted(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from soundness import contents, events_of
 
+from ledger import Ledger
 from ledger.erasure import erasing, purging
 from ledger.log.shared import joining
 from ledger.shared import sharing
@@ -137,6 +141,85 @@ def test_a_forgotten_machine_keeps_no_erasure_pending(machines):
     machines.logs.pop("b")
     machines.news()
     assert a.erasures.list()[0].state == "completed"
+
+
+def opened(machines, file: str, machine: str = "a") -> Ledger:
+    """Open a file of a machine, whatever the name of the file."""
+    log = machines.logs[file] = machines.log_of(machine)
+    ledger = Ledger.open(machines.path(file), log=log, user="ada", actor="ada")
+    machines.open_ones.append(ledger)
+    return ledger
+
+
+def test_an_erasure_waits_for_a_closed_file_of_the_same_machine(machines):
+    first = opened(machines, "first")
+    memory = first.remember(f"Ada lives in {SECRET}")
+    first.close()
+    second = opened(machines, "second")
+    report = second.erase(memory.id, reason="asked")
+    assert report.state == "pending" and "a (file " in report.why
+    assert holds(machines.folder, "first") != []
+    first = opened(machines, "first")
+    machines.news()
+    machines.news()
+    assert [holds(machines.folder, file) for file in ("first", "second")] == [[], []]
+    assert second.erasures.list()[0].state == "completed"
+    assert_equal(first, second)
+
+
+def test_a_copied_file_is_a_machine_of_its_own_at_its_first_contact(machines):
+    first = opened(machines, "first")
+    memory = first.remember(f"Ada lives in {SECRET}")
+    first.close()
+    shutil.copy(machines.path("first"), machines.path("copy"))
+    copy = opened(machines, "copy")
+    assert [replica.machine for replica in asker(machines).replicas()] == ["a", "a"]
+    assert copy.erase(memory.id, reason="asked").state == "pending"
+    copy.close()
+    assert holds(machines.folder, "first") != []
+
+
+def test_a_file_that_is_moved_or_opened_again_is_the_same_machine(machines):
+    first = opened(machines, "first")
+    memory = first.remember(f"Ada lives in {SECRET}")
+    first.close()
+    machines.path("first").rename(machines.path("moved"))
+    moved = opened(machines, "moved")
+    (only,) = asker(machines).replicas()
+    assert (only.machine, len(only.file)) == ("a", 12)
+    assert moved.erase(memory.id, reason="asked").state == "completed"
+
+
+def test_a_file_of_an_earlier_version_gets_an_id_and_is_one_machine(machines):
+    first = opened(machines, "first")
+    memory = first.remember(f"Ada lives in {SECRET}")
+    first.close()
+    with closing(sqlite3.connect(machines.path("first"))) as connection, connection:
+        connection.execute("UPDATE replica SET machine = 'a'")
+    machines.server.forget("a")
+    machines.log_of("a").report(1, 0)  # as a program of the earlier version did
+    assert [(each.machine, each.file) for each in asker(machines).replicas()] == [("a", "")]
+    again = opened(machines, "first")
+    machines.news()
+    assert [(each.machine, len(each.file)) for each in asker(machines).replicas()] == [("a", 12)]
+    assert again.erase(memory.id, reason="asked").state == "completed"
+
+
+def test_forgetting_a_machine_forgets_its_files_until_they_report_again(machines):
+    first = opened(machines, "first")
+    memory = first.remember(f"Ada lives in {SECRET}")
+    first.close()
+    machines.path("first").unlink()
+    second = opened(machines, "first")
+    assert second.erase(memory.id, reason="asked").state == "pending"
+    machines.server.forget("a")
+    machines.news()
+    assert second.erasures.list()[0].state == "completed"
+    assert len(asker(machines).replicas()) == 1
+
+
+def asker(machines):
+    return machines.log_of("somebody who asks")
 
 
 def test_a_machine_that_restarts_before_its_purge_writes_its_file_again(machines, monkeypatch):

@@ -77,7 +77,8 @@ def test_sharing_goes_on_where_it_was_ended(machines, monkeypatch):
 def test_a_machine_that_has_purged_its_file_before_reports_so(machines):
     path = local(machines)
     share_file(path, machines.log_of("a"))
-    assert machines.server.replicas["a"][1] == machines.server.tip.position
+    (own,) = machines.log_of("a").replicas()
+    assert (own.machine, own.erased_through) == ("a", machines.server.tip.position)
 
 
 def test_a_tenant_with_other_events_is_refused(machines):

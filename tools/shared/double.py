@@ -14,7 +14,7 @@ from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, UnknownOutcomeError, UnreachableError
 from ledger.log.integrity import GENESIS
 from ledger.log.rows import LogRow
-from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.port import BETWEEN, OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from tools import inside
 
 LOST_BEFORE = "lost before"  # the connection is lost before the server has the commit
@@ -82,14 +82,15 @@ class Server:
         assert self.tip == publication.after
 
     def forget(self, machine: str) -> None:
-        self.replicas.pop(machine, None)
+        for key in [key for key in self.replicas if key.partition(BETWEEN)[0] == machine]:
+            del self.replicas[key]
 
 
 class Double:
     """The shared log as one machine sees it."""
 
     def __init__(self, server: Server, machine: str, *, busy_seconds: float = 5.0) -> None:
-        self.server, self.tenant, self.machine = server, server.tenant, machine
+        self.server, self.tenant, self.machine, self.file = server, server.tenant, machine, ""
         self.busy_seconds = busy_seconds
         self.failure = ""  # of the next publish
         self.is_closed = False
@@ -195,22 +196,26 @@ class Double:
                 pass
 
     def report(self, position: int, erased_through: int) -> None:
-        self._reach().replicas[self.machine] = (position, erased_through)
+        replicas = self._reach().replicas
+        if self.file:
+            replicas.pop(self.machine, None)
+        replicas[f"{self.machine}{BETWEEN}{self.file}" if self.file else self.machine] = (position, erased_through)
 
     def replicas(self) -> Sequence[Replica]:
         server = self._reach()
         acts = [row.position for row in server.rows if row.type == "ContentErased"]
         return [
             Replica(
-                machine,
+                key.partition(BETWEEN)[0],
                 position,
                 through,
                 datetime.now(UTC),
                 len(server.rows) - position,
                 sum(at > through for at in acts),
                 server.silent_seconds,
+                key.partition(BETWEEN)[2],
             )
-            for machine, (position, through) in sorted(server.replicas.items())
+            for key, (position, through) in sorted(server.replicas.items())
         ]
 
     # --- leases --------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ Texts = tuple[int, ...]  # the numbers of the events whose text is there
 
 
 class Machine(NamedTuple):
-    """A machine with its file.
+    """A machine with its file; a second file of a machine, and a copy, is a machine of its own here.
 
     Attributes:
         step: "" for a machine without a command, which is decided otherwise, and sent, locked, settling or done.

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from ledger.log.rows import LogRow
 
 SERVER = "(PostgreSQL)"  # stands among the machines after an erasure, until VACUUM has removed the text from its tables
+BETWEEN = "\x1f"  # between the name of a machine and the id of its file, where both are one text
 TIMEOUT_SECONDS = 20.0  # less than that of the file's own lock, so that who asks hears before those who wait for it
 
 
@@ -82,16 +83,17 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A machine that follows the shared log.
+    """A file that follows the shared log: a machine, or a second file of a machine.
 
     Attributes:
-        machine: The machine's name; its file belongs to it alone.
+        machine: The machine's name.
         position: The position up to which the machine has folded the log.
         erased_through: The position of the last ContentErased whose texts are gone from the machine's files.
         seen: The time of the machine's last report.
         silent_seconds: The seconds since the last report, by the clock of the server.
         lag: The number of events that the machine has not folded yet.
         erasures_pending: The number of ContentErased events after ``erased_through``.
+        file: The id of the file; "" if a program of an earlier version reported last.
     """
 
     machine: str
@@ -101,6 +103,7 @@ class Replica:
     lag: int
     erasures_pending: int
     silent_seconds: float = 0.0
+    file: str = ""
 
 
 class SharedLog(Protocol):
@@ -108,6 +111,7 @@ class SharedLog(Protocol):
 
     tenant: str
     machine: str
+    file: str  # settable: the id of the machine's file
 
     def lock(self, position: int, head: bytes, limit: int) -> Tail:
         """Take the lock of the log and return the tail behind a position; the lock lasts until publish or release.
@@ -165,11 +169,11 @@ class SharedLog(Protocol):
         ...
 
     def report(self, position: int, erased_through: int) -> None:
-        """Record how far this machine has come."""
+        """Record how far this machine's file has come."""
         ...
 
     def replicas(self) -> Sequence[Replica]:
-        """Return the machines that follow this log, by name."""
+        """Return the files that follow this log, by the names of their machines."""
         ...
 
     def take_lease(self, work: str, holder: str, seconds: float) -> bool:

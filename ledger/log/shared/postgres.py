@@ -31,7 +31,7 @@ from ledger.log.shared.connections import (
 )
 from ledger.log.shared.listening import listener_of, notice_of
 from ledger.log.shared.notifying import notifier_of
-from ledger.log.shared.port import SERVER, TIMEOUT_SECONDS, OnNews, Publication, Replica, SharedBlob, Tail, Tip
+from ledger.log.shared.port import BETWEEN, SERVER, TIMEOUT_SECONDS, OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.schema import CHANNEL, FORMAT, checked_tenant, view_of
 from ledger.log.shared.vacuum import lag_sql, vacuum_of
 
@@ -69,7 +69,7 @@ class PostgresLog:
         idle_seconds: float = IDLE_SECONDS,
         listen_url: str = "",
     ) -> None:
-        self.tenant, self.machine = checked_tenant(tenant), machine
+        self.tenant, self.machine, self.file = checked_tenant(tenant), machine, ""
         self._url, self._listen_url = url, listen_url or url
         self._timeout, self._idle = timeout_seconds, idle_seconds
         self._held: MessageConnection | None = None  # the connection whose transaction has the lock
@@ -271,18 +271,24 @@ class PostgresLog:
     # --- replicas and leases ---------------------------------------------------------------------------------------
 
     def report(self, position: int, erased_through: int) -> None:
-        """Record how far this machine has come."""
+        """Record how far this machine's file has come."""
         self._do(self._report_statement(position, erased_through))
 
     def _report_statement(self, position: int, erased_through: int) -> str:
+        name = text_literal(self.machine)
+        # A program of an earlier version reported under the name alone, which nothing reports for any more.
+        known, key = "", name
+        if self.file:
+            known = f"DELETE FROM ledger.replicas WHERE tenant = {self._tenant} AND machine = {name}; "
+            key = text_literal(f"{self.machine}{BETWEEN}{self.file}")
         return (
-            f"INSERT INTO ledger.replicas VALUES ({self._tenant}, {text_literal(self.machine)}, {position:d}, {erased_through:d},"
+            f"{known}INSERT INTO ledger.replicas VALUES ({self._tenant}, {key}, {position:d}, {erased_through:d},"
             " clock_timestamp(), NULL) ON CONFLICT (tenant, machine) DO UPDATE SET position = excluded.position,"
             " erased_through = excluded.erased_through, seen = excluded.seen, forgotten = NULL"
         )
 
     def replicas(self) -> list[Replica]:
-        """Return the machines that follow this log, by name, without those that were forgotten.
+        """Return the files that follow this log, by the names of their machines, without those that were forgotten.
 
         The server is among them while erased texts may be in its tables, which are vacuumed then.
         """
@@ -302,19 +308,18 @@ class PostgresLog:
             f" WHERE r.tenant = {self._tenant} AND forgotten IS NULL"
             f" AND NOT (machine = {text_literal(SERVER)} AND erased_through >= r.position) ORDER BY machine"
         )
-        return [
-            Replica(
-                _str(machine), _int(position), _int(erased), _time(seen), _int(lag), _int(pending), float(_str(silent))
-            )
-            for machine, position, erased, seen, lag, pending, silent in rows
-        ]
+        return [_replica(row) for row in rows]
 
     def forget(self, machine: str, reason: str) -> bool:
-        """Count a machine no longer among those that follow, until it reports again; return False if it is not among them."""
+        """Count the files of a machine no longer among those that follow, until they report again.
+
+        Return False if none is among them.
+        """
         return bool(
             self._do(
                 f"UPDATE ledger.replicas SET forgotten = {text_literal(reason)} WHERE tenant = {self._tenant}"
-                f" AND machine = {text_literal(machine)} AND forgotten IS NULL RETURNING machine"
+                f" AND split_part(machine, {text_literal(BETWEEN)}, 1) = {text_literal(machine)} AND forgotten IS NULL"
+                " RETURNING machine"
             )
         )
 
@@ -465,6 +470,13 @@ def _unhex(value: bytes | None) -> bytes:
 
 def _time(value: bytes | None) -> datetime:
     return datetime.fromisoformat(_str(value) + "+00:00")
+
+
+def _replica(row: Row) -> Replica:
+    key, position, erased, seen, lag, pending, silent = row
+    machine, _, file = _str(key).partition(BETWEEN)
+    numbers = _int(lag), _int(pending), float(_str(silent))
+    return Replica(machine, _int(position), _int(erased), _time(seen), *numbers, file)
 
 
 def _tip(row: Row) -> Tip:

@@ -25,7 +25,7 @@ from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFou
 from ledger.domain.harmless import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
-from ledger.log import making, notes, replica_file
+from ledger.log import making, notes, platform, replica_file
 from ledger.log.alone import APPLICATION_ID, examining, foreign_wal
 from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
@@ -193,6 +193,10 @@ class _Examination:
         return True
 
     def permissions(self) -> None:
+        if not platform.HAS_MODES:
+            self.report("note", "permissions", "not checked: this system has no modes of files",
+                        "keep the ledger in a folder that only its user may open")  # fmt: skip
+            return
         for suffix in ("", "-wal", "-shm", ".lock"):
             name = self.path + suffix
             with suppress(FileNotFoundError):
@@ -202,7 +206,7 @@ class _Examination:
                     what = "be written" if mode & 0o022 else "be read"
                     self.report("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
                               f"chmod 600 {name}")  # fmt: skip
-                if status.st_uid != os.geteuid():
+                if platform.is_of_another_user(status):
                     self.report("note", "permissions", f"{name} belongs to another user, {status.st_uid}")
         if not any(finding.what == "permissions" for finding in self.findings):
             self.report("ok", "permissions", "nobody else can read or write the file")
@@ -215,8 +219,9 @@ class _Examination:
             if entry in (name + NEW, name + PART) and not locked:
                 self.report("note", "files next to it", f"{entry} is an unfinished copy",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
-            elif entry.startswith(".shadow-"):
-                self.report("note", "files next to it", f"{entry} was left by a check that was killed", "remove it")
+            elif entry.startswith(platform.SCRATCH):
+                self.report("note", "files next to it", f"{entry} was left by a check that was killed, or a check runs",
+                          "after a kill, the next open for writing removes it")  # fmt: skip
         size = _bytes_of(self.path + "-wal")
         if size > WAL_BYTES:
             readers = ", ".join(readers_of(self.path)) or "no process that is visible here"
@@ -258,10 +263,10 @@ class _Examination:
         )
 
     def disk(self) -> None:
-        filesystem = os.statvfs(os.path.dirname(self.path))
-        free, size = filesystem.f_bavail * filesystem.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
+        free, is_readonly = platform.disk_space(os.path.dirname(self.path))
+        size = _bytes_of(self.path) + _bytes_of(self.path + "-wal")
         text = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
-        if filesystem.f_flag & os.ST_RDONLY:
+        if is_readonly:
             self.report("note", "disk space", "the place takes no writes: the ledger can be read with readonly")
         elif free < LEAST_FREE_BYTES:
             self.report("problem", "disk space", text, "commands are refused when the disk is full; make room")

@@ -18,6 +18,7 @@ from ledger.care.copying import check_log
 from ledger.core import given_files
 from ledger.core.engine import Engine
 from ledger.domain.errors import RejectedError, StorageError
+from ledger.log import platform
 from ledger.log.copies import PASSES
 from ledger.log.event_store import EventStore, LogRow, Transaction
 from ledger.log.integrity import wrong_keys
@@ -206,13 +207,13 @@ def _export_lines(source: str) -> Iterator[tuple[int, Line]]:
 def new_file(name: str) -> Iterator[IO[str]]:
     """Create a file that only its owner can read; on an error remove it, and refuse a file that exists."""
     try:
-        descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        descriptor = platform.new_private_file(name)
     except FileExistsError:
         raise RejectedError(f"{name} is there already; an export never overwrites") from None
     except OSError as error:
         raise StorageError(f"{name} cannot be written: {error.strerror}") from None
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

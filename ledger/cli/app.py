@@ -51,8 +51,6 @@ def run(words: Sequence[str]) -> int:
         place = f": {error.filename}" if error.filename else ""
         return _failed(f"{error.strerror or type(error).__name__}{place}", REFUSED)
     except Exception as error:
-        if isinstance(error, ImportError) and error.name == "fcntl":  # no ledger can be opened on this system
-            return _failed(str(error), REFUSED)
         if os.environ.get("MEMORY_LEDGER_DEBUG"):
             raise
         text = f"{type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import IO, BinaryIO, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
+from ledger.log import platform
 
 TOTAL_BYTES = 4 * 1024**3
 """The most bytes that are read of one file, after decompression."""
@@ -25,7 +26,7 @@ _OTHERS = {stat.S_IFDIR: "a directory", stat.S_IFCHR: "a device", stat.S_IFBLK: 
 def opened(name: str) -> Iterator[BinaryIO]:
     """Open a regular file, unpacked if its name ends in .gz; raise ``RejectedError`` for a device or pipe without an end."""
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(name, platform.READ_FLAGS)
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             os.close(descriptor)

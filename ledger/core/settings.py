@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text
+from ledger.log import platform
 from ledger.log.paths import path_name
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
@@ -269,7 +270,7 @@ def _is_own(place: str) -> bool:
 def _read(place: str) -> bytes | None:
     """Return the bytes of a file that no other user may write; None if there is no file."""
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(place, platform.READ_FLAGS)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -296,8 +297,9 @@ def _read(place: str) -> bytes | None:
 def _check_ours(place: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise RejectedError(f"{place}: settings are read from a regular file only", rule="settings")
-    owners, link = (os.geteuid(), 0), os.lstat(place)
-    if status.st_uid not in owners or link.st_uid not in owners:
+    if not platform.HAS_MODES:
+        return
+    if any(each.st_uid and platform.is_of_another_user(each) for each in (status, os.lstat(place))):
         raise RejectedError(f"{place}: the file belongs to another user, whose settings are not used", rule="settings")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         message = f"{place}: other users can write the file and so name a server to send memories to: chmod 600 it"
@@ -305,7 +307,7 @@ def _check_ours(place: str, status: os.stat_result) -> None:
 
 
 def _check_unread(place: str, mode: int) -> None:
-    if mode & (stat.S_IRGRP | stat.S_IROTH):
+    if platform.HAS_MODES and mode & (stat.S_IRGRP | stat.S_IROTH):
         raise RejectedError(
             f"{place}: the file holds a key or a password, and other users can read it: chmod 600 it", rule="settings"
         )

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ledger.documents.rules import TEXT_BYTES
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.log import platform
 
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}  # only these files of a directory are added
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BOM, _WIDE = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -31,7 +31,7 @@ def read_document(path: str | os.PathLike[str], *, within: str | os.PathLike[str
     if os.path.commonpath((place, real)) != place:
         raise RejectedError(f"{shown} is a link that leads out of {place}: add the file that the link leads to instead")
     try:
-        file = os.open(real, _READ)
+        file = os.open(real, platform.READ_FLAGS | platform.OWN_FLAGS)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {shown}") from None
     except OSError as error:

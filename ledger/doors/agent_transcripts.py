@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ledger.types import Channel
 
+from ledger.log import platform
+
 Entry = dict[str, object]
 
 TAIL_BYTES = 64 * 1024 * 1024
@@ -61,7 +63,7 @@ def read(path: str) -> bytes:
     Raises:
         OSError: The transcript cannot be read, or is no regular file, for to read a pipe may take forever.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with open(os.open(path, platform.READ_FLAGS), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"the transcript {path} is no regular file")

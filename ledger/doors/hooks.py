@@ -315,15 +315,16 @@ def log(path: str, event: str, error: BaseException) -> None:
     try:
         from ledger import LedgerError
         from ledger.domain.harmless import one_line
+        from ledger.log import platform
         from ledger.log.paths import HOOKS_LOG
 
         reason = one_line(str(error))[:300] if isinstance(error, LedgerError | OSError) else _place(error)
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         line = f"{moment} {one_line(event)[:40] or 'start'} {type(error).__name__}: {reason}\n"
         os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        # Without O_NONBLOCK a pipe in the place of the log would be waited for until somebody reads it.
-        descriptor = os.open(path + HOOKS_LOG, flags | os.O_NONBLOCK, 0o600)
+        # A pipe in the place of the log must not be waited for until somebody reads it.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | platform.READ_FLAGS | platform.OWN_FLAGS
+        descriptor = os.open(path + HOOKS_LOG, flags, 0o600)
         try:
             if os.fstat(descriptor).st_size > LOG_BYTES:
                 os.ftruncate(descriptor, 0)

@@ -177,12 +177,13 @@ def _write(path: Path, content: bytes) -> None:
     real.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else 0o600
     part = real.with_name(f"{real.name}.{os.getpid()}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fchmod(descriptor, mode)
+            if sys.platform != "win32":
+                os.fchmod(descriptor, mode)
             os.fsync(descriptor)
         os.replace(part, real)
     except BaseException:

@@ -8,7 +8,6 @@ another line cannot be read.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -22,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from ledger import NotFoundError, RejectedError, StorageError
+from ledger.log import platform
 
 SUFFIX = ".tokens"
 PREFIX = "mlt_"  # shows people and scanners for secrets that a text is a token
@@ -125,7 +125,7 @@ class TokenFile:
 
     def _read(self) -> Sequence[tuple[TokenInfo, str]]:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self.path, platform.READ_FLAGS)
         except FileNotFoundError:
             return []
         try:
@@ -136,10 +136,10 @@ class TokenFile:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | platform.OWN_FLAGS, 0o600)
         try:
             _check_private(self.path, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # closing the file releases the lock
+            platform.lock(descriptor, wait=True)  # closing the file releases the lock
             yield descriptor
         finally:
             os.close(descriptor)
@@ -154,13 +154,13 @@ def _digest(text: str) -> str:
 
 
 def _check_private(path: str, descriptor: int) -> None:
-    if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
+    if platform.HAS_MODES and stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
         raise RejectedError(f"others may read or write {path}; run chmod 600 on it, then make new tokens")
 
 
 def _lines(path: str, descriptor: int) -> list[dict[str, str]]:
     """Return the whole lines of the file. A last line without its end was never reported as written."""
-    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    data = _all(descriptor)
     lines = []
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
@@ -176,6 +176,11 @@ def _lines(path: str, descriptor: int) -> list[dict[str, str]]:
             ) from None
         lines.append(fields)
     return lines
+
+
+def _all(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, os.fstat(descriptor).st_size)
 
 
 def _live(lines: list[dict[str, str]]) -> list[tuple[TokenInfo, str]]:
@@ -199,8 +204,8 @@ def _live(lines: list[dict[str, str]]) -> list[tuple[TokenInfo, str]]:
 
 def _append(descriptor: int, line: dict[str, str]) -> None:
     """Write a line after the last whole line, and wait for the disk."""
-    data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    whole = data.rfind(b"\n") + 1
+    whole = _all(descriptor).rfind(b"\n") + 1
     os.ftruncate(descriptor, whole)
-    os.pwrite(descriptor, json.dumps(line).encode() + b"\n", whole)
+    os.lseek(descriptor, whole, os.SEEK_SET)
+    os.write(descriptor, json.dumps(line).encode() + b"\n")
     os.fsync(descriptor)

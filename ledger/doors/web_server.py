@@ -12,7 +12,6 @@ import errno
 import functools
 import json
 import logging
-import resource
 import signal
 import socket
 import threading
@@ -28,6 +27,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from ledger.log import platform
 
 CLOSE_SECONDS = 5  # that requests under way have when the server stops
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -58,8 +59,8 @@ class ConnectionBounds:
     @property
     def most(self) -> int:
         """Return the most connections under the limit of open files of this process."""
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return self.connections if files == resource.RLIM_INFINITY else max(1, min(self.connections, files // 4))
+        files = platform.most_open_files()
+        return self.connections if files is None else max(1, min(self.connections, files // 4))
 
 
 @dataclass

@@ -7,9 +7,8 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from string import ascii_letters, digits
 
-from ledger.log import copies, notes
+from ledger.log import copies, notes, platform
 from ledger.log.file_lock import lock_of
 from ledger.log.place import Alone
 
@@ -27,7 +26,7 @@ def alone(path: str, *, is_copy: bool = False) -> Alone:
     first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
     sql = "SELECT position, head FROM events WHERE typeof(head) = 'blob' AND"
     try:
-        with closing(sqlite3.connect(uri_of(path, "immutable=1"), uri=True)) as connection:
+        with closing(sqlite3.connect(platform.file_uri(path, "immutable=1"), uri=True)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
                 return Alone(False)
@@ -87,7 +86,7 @@ def _head_at(path: str, position: int) -> bytes | None:
     """Return the head after an event in the file itself; None if the file cannot be read."""
     with (
         suppress(sqlite3.Error, UnicodeDecodeError),
-        closing(sqlite3.connect(uri_of(path, "immutable=1"), uri=True)) as connection,
+        closing(sqlite3.connect(platform.file_uri(path, "immutable=1"), uri=True)) as connection,
     ):
         row = connection.execute("SELECT head FROM events WHERE position = ?", (position,)).fetchone()
         return row[0] if row is not None else b""
@@ -108,16 +107,6 @@ def _mode_of(path: str) -> bytes:
     return b""
 
 
-_PLAIN = frozenset("/-._~" + ascii_letters + digits)
-
-
-def uri_of(path: str, query: str) -> str:
-    """Return the URI of a file with every special character percent-encoded, so that a name cannot set an option."""
-    characters = (chr(byte) for byte in os.fsencode(path))
-    quoted = "".join(character if character in _PLAIN else f"%{ord(character):02X}" for character in characters)
-    return f"file://{quoted}?{query}"
-
-
 def bytes_of(path: str) -> int:
     try:
         return os.stat(path).st_size
@@ -133,14 +122,14 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
     """
     lock, query = lock_of(path), "mode=ro"
     with lock.hold(30.0, create=False):
-        connection = sqlite3.connect(uri_of(path, query), uri=True, timeout=30.0, isolation_level=None)
+        connection = sqlite3.connect(platform.file_uri(path, query), uri=True, timeout=30.0, isolation_level=None)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode & 0xFF not in NO_SHARED_MEMORY or bytes_of(path + "-wal"):
                 raise
-            connection = sqlite3.connect(uri_of(path, "immutable=1"), uri=True, isolation_level=None)
+            connection = sqlite3.connect(platform.file_uri(path, "immutable=1"), uri=True, isolation_level=None)
         except BaseException:
             connection.close()
             raise

@@ -11,15 +11,7 @@ from contextlib import contextmanager, suppress
 from weakref import WeakValueDictionary
 
 from ledger.domain.errors import BusyError, StorageError
-
-try:
-    import fcntl
-except ImportError:
-    message = (
-        "memory-ledger locks its files with flock, which Windows does not have: run it in WSL 2, or on Linux or macOS"
-    )
-    raise ImportError(message, name="fcntl") from None
-
+from ledger.log import platform
 
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -30,6 +22,7 @@ class FileLock:
     def __init__(self, path: str) -> None:
         self.path = path
         self._thread, self._depth, self._descriptor = threading.RLock(), 0, -1
+        self._is_removed = False  # when it is released
 
     @property
     def is_held(self) -> bool:
@@ -69,9 +62,22 @@ class FileLock:
         self._depth -= 1
         if not self._depth and self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            is_removed, self._is_removed = self._is_removed, False
+            if is_removed and platform.DELETES_OPEN_FILES:
+                self._remove()
+            platform.unlock(descriptor)
             os.close(descriptor)
+            if is_removed and not platform.DELETES_OPEN_FILES:
+                self._remove()  # fails if another process has opened the file meanwhile
         self._thread.release()
+
+    def remove(self) -> None:
+        """Remove the lock file when its holder releases it, because the file that it guards is gone."""
+        self._is_removed = True
+
+    def _remove(self) -> None:
+        with suppress(OSError):
+            os.unlink(self.path)
 
     def abandon(self) -> None:
         """Close the file in a forked child without unlocking, for the lock still belongs to the parent."""
@@ -86,24 +92,22 @@ class FileLock:
         pause = 0.001
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    os.close(descriptor)
-                    return False
-                time.sleep(pause)
-                pause = min(pause * 2, 0.02)
+                if not (taken := platform.lock(descriptor)) and time.monotonic() < deadline:
+                    time.sleep(pause)
+                    pause = min(pause * 2, 0.02)
+                    continue
             except BaseException:
                 os.close(descriptor)
                 raise
-            else:
-                if self._lies_at_path(descriptor):
-                    self._descriptor = descriptor
-                    return True
-                os.close(descriptor)  # the last holder removed the file, which keeps nobody else out any more
-                descriptor = self._open(create)
-                if descriptor < 0:
-                    return True
+            if taken and self._lies_at_path(descriptor):
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)
+            if not taken:
+                return False
+            descriptor = self._open(create)  # the last holder removed the file, which keeps nobody else out any more
+            if descriptor < 0:
+                return True
 
     def _lies_at_path(self, descriptor: int) -> bool:
         with suppress(OSError):
@@ -116,15 +120,12 @@ class FileLock:
         A reader needs none if the file does not exist, because a reader never checkpoints. Nor does anybody if the directory
         is gone.
         """
-        flags = os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             if not create:
-                return os.open(self.path, os.O_RDONLY | flags)
+                return os.open(self.path, os.O_RDONLY | platform.OWN_FLAGS)
             with suppress(FileExistsError):
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
-                os.fchmod(descriptor, 0o600)
-                return descriptor
-            return os.open(self.path, os.O_RDWR | flags)
+                return platform.new_private_file(self.path)
+            return os.open(self.path, os.O_RDWR | platform.OWN_FLAGS)
         except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             if create and isinstance(error, PermissionError):
                 raise
@@ -138,10 +139,11 @@ _inherited: set[str] = set()  # the files that the parent had open when it forke
 
 def lock_of(path: str) -> FileLock:
     """Return the lock of a ledger file, one object per process, so that a thread can hold it through two stores."""
+    name = os.path.normcase(path)  # Windows takes "Memory.db" and "memory.db" for one file
     with _locks_guard:
-        lock = _locks.get(path)
+        lock = _locks.get(name)
         if lock is None:
-            lock = _locks[path] = FileLock(path + ".lock")
+            lock = _locks[name] = FileLock(path + ".lock")
         return lock
 
 

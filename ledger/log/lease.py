@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ledger.domain.errors import LedgerError
 from ledger.domain.times import fixed
+from ledger.log import platform
 from ledger.log.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -63,12 +64,9 @@ def is_alive(holder: str) -> bool:
     try:
         if (process := int(holder.split("-")[0])) == os.getpid():
             return holder in _own
-        os.kill(process, 0)
-    except (ValueError, ProcessLookupError):
+        return platform.is_running(process)
+    except ValueError:
         return False
-    except PermissionError:
-        return True
-    return True
 
 
 def reserve(store: EventStore, work: str, holder: str, seconds: float) -> str | None:

@@ -6,7 +6,6 @@ the next open for writing and each erasure remove the file. A lock next to the f
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
 import stat
@@ -14,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError
-from ledger.log import lease
+from ledger.log import lease, platform
 from ledger.log.event_store import EventStore
 from ledger.log.file_lock import FileLock, lock_of
 from ledger.log.paths import PART, StrPath, check_finished, checked_path
-from ledger.log.sqlite_files import sync_directory, typed
+from ledger.log.sqlite_files import typed
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 COPY = "copy "  # begins the name of such a lease; the path follows
@@ -99,7 +98,7 @@ def _lock_alone(lock: FileLock) -> bool:
 def _clear(part: str, lock: FileLock) -> None:
     with suppress(OSError):
         remove(part)
-        os.unlink(lock.path)
+        lock.remove()
     lock.release()
 
 
@@ -111,9 +110,7 @@ def remove(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
 
 def make_empty(path: str) -> None:
     """Make an empty file that only its owner may read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)
-    os.close(descriptor)
+    os.close(platform.new_private_file(path))
 
 
 # --- the files that a killed maker left ----------------------------------------------------------------------------------
@@ -125,7 +122,8 @@ def unfinished(connection: sqlite3.Connection, path: str) -> list[tuple[str, boo
 
 
 def remove_unfinished(store: EventStore) -> None:
-    """Remove the files that killed makers left; a file that cannot be reached stays remembered."""
+    """Remove the files that killed makers left, and the scratch files; a file that cannot be reached stays remembered."""
+    platform.sweep_scratch_files(os.path.dirname(store.path))
     with store.snapshot() as connection:
         parts = _parts(connection, store.path)
     for part in parts:
@@ -187,19 +185,5 @@ def _forget(store: EventStore | None, part: str) -> None:
 
 def put_in_place(finished: str, path: str) -> None:
     """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
-    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.link(finished, path, follow_symlinks=False)
-    except FileExistsError:
-        raise
-    except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(finished, path)
-    else:
-        os.unlink(finished)
-    sync_directory(os.path.dirname(path))
+    platform.sync(finished)
+    platform.put(finished, path)

@@ -11,6 +11,8 @@ import os
 import zlib
 from typing import NamedTuple
 
+from ledger.log import platform
+
 LINE_BYTES = 256  # of every note, so that the next note overwrites it in place
 _VERSION = "1"
 
@@ -32,11 +34,11 @@ class Note(NamedTuple):
 def read(path: str) -> Note | None:
     """Return the note in a lock file; None if there is no complete note."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | platform.OWN_FLAGS)
     except OSError:
         return None
     try:
-        return _parsed(os.pread(descriptor, LINE_BYTES, 0))
+        return _parsed(os.read(descriptor, LINE_BYTES))
     except OSError:
         return None
     finally:
@@ -59,9 +61,9 @@ def write(path: str, note: Note, *, durable: bool) -> None:
     )
     text = " ".join(str(part) or "-" for part in parts)
     line = f"{text} {zlib.crc32(text.encode()):08x}".ljust(LINE_BYTES - 1) + "\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_WRONLY | platform.OWN_FLAGS)
     try:
-        os.pwrite(descriptor, line.encode(), 0)
+        os.write(descriptor, line.encode())
         if durable:
             os.fsync(descriptor)
     finally:

@@ -6,6 +6,7 @@ import os
 import stat
 
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.log import platform
 
 StrPath = str | os.PathLike[str]
 
@@ -36,6 +37,10 @@ def checked_path(path: StrPath) -> str:
     if not name or name == ":memory:" or "\x00" in name:
         advice = "; Ledger.temporary() opens one that is deleted when it is closed" if name == ":memory:" else ""
         raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} names no file{advice}", rule="path")
+    if part := platform.reserved_part(name):
+        raise RejectedError(
+            f"the path {name[:100]!r} cannot be used for a file: {part[:100]!r} names a device or a stream", rule="path"
+        )
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
         raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} is a directory", rule="path")
@@ -81,10 +86,5 @@ def _check_parent(parent: str) -> None:
         status = os.stat(parent)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"the directory {parent} does not exist") from None
-    if status.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
-        return
-    everyone = status.st_mode & stat.S_IWOTH
-    others = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
-    if everyone or others:
-        whom = "everybody" if everyone else "a group that is not this process's own"
+    if whom := platform.who_may_replace_in(parent, status):
         raise RejectedError(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")

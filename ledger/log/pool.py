@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from weakref import WeakSet
 
 from eventsourcing import persistence, sqlite
 
+from ledger.log import platform
 from ledger.log.file_lock import forget_parent
 from ledger.log.sqlite_files import LedgerFile
 
@@ -168,4 +168,4 @@ def _before_exit() -> None:
 
 
 atexit.register(_before_exit)
-os.register_at_fork(after_in_child=_after_fork_in_child)
+platform.run_after_fork(_after_fork_in_child)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,8 +17,8 @@ from functools import cache
 from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.log import copies
-from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, alone, bytes_of, foreign_wal, uri_of
+from ledger.log import copies, platform
+from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, alone, bytes_of, foreign_wal
 from ledger.log.file_lock import is_inherited, lock_of
 from ledger.log.paths import StrPath, checked_path
 from ledger.log.place import Alone, OpenFiles
@@ -127,7 +126,9 @@ SETTINGS = {
     "journal_size_limit": CHECKPOINT_BYTES,
     "cache_size": -65536,  # KiB
     "mmap_size": 0,
-} | ({"fullfsync": 1, "checkpoint_fullfsync": 1} if sys.platform == "darwin" else {})
+    "fullfsync": 1,  # this setting and the next change something on macOS only, where fsync does not reach the disk
+    "checkpoint_fullfsync": 1,
+}
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
@@ -236,8 +237,7 @@ class LedgerFile:
                     self._identify()
                 except BaseException:
                     if not (locked_before or self.readonly):
-                        with suppress(OSError):
-                            os.unlink(self.lock.path)  # it is new, and lies next to a file that it does not belong to
+                        self.lock.remove()  # it is new, and lies next to a file that it does not belong to
                     raise
                 self.place = OpenFiles(self.path, self.lock, self._alone)
                 if self.readonly:
@@ -265,15 +265,12 @@ class LedgerFile:
         for suffix in ("", "-journal", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 os.unlink(new + suffix)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
+        with open(platform.new_private_file(new), "wb") as file:
             file.write(blank(tables).image)
             file.flush()
-            os.fsync(descriptor)
+            os.fsync(file.fileno())
         self._is_new = not os.path.lexists(self.path)
-        os.rename(new, self.path)
-        sync_directory(os.path.dirname(self.path))
+        platform.move(new, self.path)
         self.created = True
 
     def remove_unused(self) -> None:
@@ -294,11 +291,11 @@ class LedgerFile:
                 connection.execute("BEGIN EXCLUSIVE")
                 if connection.execute(is_used).fetchone()[0]:
                     return
-                os.unlink(self.path)
-            os.unlink(self.lock.path)
+            os.unlink(self.path)  # closed by now, since Windows deletes no open file; the lock keeps everybody else out
+            self.lock.remove()
 
     def _connection_to_change(self) -> sqlite3.Connection:
-        return sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
+        return sqlite3.connect(platform.file_uri(self.path, "mode=rw"), uri=True, isolation_level=None)
 
     def _identify(self) -> None:
         """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
@@ -330,7 +327,7 @@ class LedgerFile:
             raise StorageError(f"{self.path} is not a ledger, or its first page is damaged") from error
 
     def _facts(self, query: str) -> tuple[int, int, set[str]]:
-        connection = sqlite3.connect(uri_of(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
+        connection = sqlite3.connect(platform.file_uri(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
         try:
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -393,7 +390,7 @@ class LedgerFile:
         """Return a new connection, with every setting set and read back."""
         query = "mode=rw" if not self.readonly else "immutable=1" if self.immutable else "mode=ro"
         connection = sqlite3.connect(
-            uri_of(self.path, query),
+            platform.file_uri(self.path, query),
             uri=True,
             timeout=self.busy_timeout_seconds,
             isolation_level=None,
@@ -488,12 +485,3 @@ def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
         if row is not None and isinstance(row[1], bytes):
             return row[0], row[1]
     return 0, b""
-
-
-def sync_directory(path: str) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import atexit
 import os
 import selectors
-import signal
 import subprocess
 import threading
 import time
@@ -26,6 +25,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import one_line
 from ledger.domain.text import problem_of_command
 from ledger.domain.tokens import estimate
+from ledger.log import platform
 from ledger.models.port import COMMAND, CommandFailed, ModelAnswer, ModelRequest, is_abandoned
 
 OUTPUT_BYTES = 1024 * 1024  # the longest answer
@@ -119,16 +119,7 @@ def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
     ours = {CONFIG, *_NESTING, *(PREFIX + name.upper() for name in FIELDS)}
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=folder,
-            env=environment | {INSIDE_MODEL: "1", "PWD": folder},
-            start_new_session=True,
-        )
+        return platform.start(command, folder, environment | {INSIDE_MODEL: "1", "PWD": folder})
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else type(error).__name__
         raise CommandFailed(f"the program {command[0]!r:.100} cannot be started ({why})", kind="NotStarted") from None
@@ -201,8 +192,7 @@ def _read(descriptor: int) -> bytes | None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill the process group of a command, even of one that ended, and close the pipes."""
-    with suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
-        os.killpg(process.pid, signal.SIGKILL)
+    platform.end(process)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
@@ -215,5 +205,4 @@ def _end_all() -> None:
     """Kill what still runs when this process exits, for the threads that wait for it do not live on."""
     _starting.acquire()
     for process in [*_running]:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        platform.end(process)

@@ -148,13 +148,15 @@ def _pointed_at(path: str, base: str, label: str = "") -> str | None:
     return os.path.realpath(os.path.join(base, text.removeprefix(label)))
 
 
-def _content(path: str, most: int, flags: int = 0) -> bytes | None:
+def _content(path: str, most: int, *, follow: bool = True) -> bytes | None:
     """Return the bytes of a regular file; None for anything else and for a larger file.
 
     Raises:
         OSError: The file cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
+    from ledger.log import platform  # the help of a command does without the log
+
+    descriptor = os.open(path, platform.READ_FLAGS | (0 if follow else platform.OWN_FLAGS))
     try:
         content = os.read(descriptor, most + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     finally:
@@ -208,7 +210,7 @@ def _values(path: str, ignored: list[str]) -> dict[str, object]:
     if not os.path.lexists(path):
         return {}
     try:
-        content = None if os.path.islink(path) else _content(path, FILE_BYTES, os.O_NOFOLLOW)
+        content = None if os.path.islink(path) else _content(path, FILE_BYTES, follow=False)
     except OSError as error:
         ignored.append(f"{path} is ignored: it cannot be read ({error.strerror})")
         return {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,6 +10,7 @@ from msgspec import Struct
 from ledger.core.engine import Engine
 from ledger.core.stopping import Stopping
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger.log import platform
 from ledger.vectors import answers
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors, prefixes_of
 from ledger.vectors.embedding import entries, read, write
@@ -115,15 +114,10 @@ def _cost(engine: Engine, model: EmbedderLike | None, limit: int | None) -> answ
         seconds=seconds,
         dimension=dimension,
         bytes=len(keys) * dimension * _FLOAT_BYTES,
-        memory_bytes=_most_memory(),
+        memory_bytes=platform.peak_memory_bytes(),
         others=tuple(each for each in vector_models(engine) if each.model != embedder.name) if is_change else (),
         dry_run=True,
     )
-
-
-def _most_memory() -> int:
-    """Return the most memory that this process took so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1_024)
 
 
 class TextsToEmbed(Struct, frozen=True):

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
+from ledger.log import platform
 from projections.core.projector import Projector, check_end, checkpoint, create_all, suspend
 from projections.core.rebuild import ConnectionReading, Progress
 from projections.core.rows import Table, Values
@@ -33,15 +34,13 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
     """Yield an empty database that no other process can open and that ends with this process.
 
     Args:
-        directory: The ledger's own directory, so that no text goes to another disk. The database is a file without a name in it.
-            If nothing can be written there, or for None, the database is in memory.
+        directory: The ledger's own directory, so that no text goes to another disk. The database is a file without a name in it;
+            on Windows it has a name until it is closed. If nothing can be written there, or for None, it is in memory.
     """
     path = ":memory:"
     if directory is not None and os.path.isdir(directory) and os.access(directory, os.W_OK):
-        file = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
         with suppress(OSError):
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-            path = file
+            path = platform.new_scratch_file(directory)
     try:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -53,10 +52,14 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
             connection.close()
             raise
     finally:
-        if path != ":memory:":
-            os.unlink(path)
-    with closing(connection):
-        yield connection
+        if path != ":memory:" and platform.DELETES_OPEN_FILES:
+            platform.remove_scratch_file(path)
+    try:
+        with closing(connection):
+            yield connection
+    finally:
+        if path != ":memory:" and not platform.DELETES_OPEN_FILES:
+            platform.remove_scratch_file(path)
 
 
 def fold_into(

@@ -618,15 +618,6 @@ def test_a_closed_pipe_is_left_quietly(db: str) -> None:
         assert reader.wait() == 141
 
 
-def test_a_system_without_locks_is_named(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['fcntl'] = None; from ledger.cli.app import run; sys.exit(run(['memories', 'list']))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (4, 1) and "Windows" in done.stderr
-
-
 def test_an_option_before_the_command_is_told_where_it_belongs(db: str) -> None:
     result = run("--db", db, "memories", "list")
     assert result.exit_code == 2 and "behind the command" in result.stderr

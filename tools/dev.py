@@ -88,6 +88,10 @@ def check(rest: list[str]) -> int:
         "lint (ruff check --fix mends most)": ("-m", "ruff", "check", *places),
         "format (ruff format does it)": ("-m", "ruff", "format", "--check", *places),
         "types, mypy": ("-m", "mypy"),
+        **{
+            f"types, mypy for {system}": ("-m", "mypy", "--platform", system, "-p", "ledger", "-p", "projections")
+            for system in ("win32", "darwin")
+        },
         "rules of the house": (
             "-m",
             "pytest",

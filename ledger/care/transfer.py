@@ -92,7 +92,7 @@ def export_file(
         raise RejectedError(PASSES)
     place, events, blobs = free_place(path, "an export"), 0, 0
     making = in_the_making(place, "an export", of=engine.store)
-    with making as part, open(part, "w", encoding="utf-8") as file, engine.reading() as connection:
+    with making as part, open(part, "w", encoding="utf-8", newline="\n") as file, engine.reading() as connection:
         check_end(connection)
         total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         file.write(_json_line({"format": EXPORT_FORMAT, "ledger": engine.created.ledger_id, "events": total}))

@@ -116,4 +116,7 @@ def _prepare_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (stays open until the process ends)
         else:
-            getattr(sys, name).reconfigure(errors="backslashreplace")
+            stream = getattr(sys, name)
+            # Windows would write a code page of the country into a pipe or a file.
+            is_free = "PYTHONIOENCODING" not in os.environ and not stream.isatty()
+            stream.reconfigure(encoding="utf-8" if is_free else None, errors="backslashreplace")

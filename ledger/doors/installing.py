@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -74,7 +75,8 @@ class Programs(NamedTuple):
 
     def hook(self, *more: str) -> str:
         never = () if self.learns else ("--learn-turns", "0")
-        return shlex.join([program(HOOK), *self._options(), *never, *more])
+        words = [*_hook_program(), *self._options(), *never, *more]
+        return _quoted(words) if sys.platform == "win32" else shlex.join(words)
 
     def _options(self) -> list[str]:
         return ["--db", self.ledger, *(("--user", self.user) if self.user else ())]
@@ -99,8 +101,22 @@ class InstallPlan(NamedTuple):
 
 def program(name: str) -> str:
     """Return the full path of a command of this installation, since an agent may have another PATH; or else its name."""
-    path = Path(sys.executable).with_name(name)
+    path = Path(sys.executable).with_name(name + (".exe" if sys.platform == "win32" else ""))
     return str(path) if path.exists() else name
+
+
+def _hook_program() -> list[str]:
+    """Return the words that start a hook; on Windows through the Python that opens no window."""
+    windowless = Path(sys.executable).with_name("pythonw.exe")
+    if sys.platform == "win32" and windowless.exists():
+        return [str(windowless), "-P", "-m", "ledger.doors.hooks"]
+    return [program(HOOK)]
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Return a command line that cmd.exe and Git Bash, to which an agent on Windows may give it, split into the same words."""
+    plain = [word.replace("\\", "/") for word in words]  # which names the same file, and is no escape of Bash
+    return " ".join(word if re.fullmatch(r"[\w:./@+-]+", word) else f'"{word}"' for word in plain)
 
 
 def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool, learns: bool = True) -> InstallPlan:
@@ -280,8 +296,11 @@ def _cursor(programs: Programs) -> Edits:
 
 
 def _vscode(programs: Programs) -> Edits:
-    otherwise = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
-    folder = _home("" if sys.platform == "darwin" else "XDG_CONFIG_HOME", otherwise) / "Code" / "User"
+    variable, otherwise = {
+        "darwin": ("", "~/Library/Application Support"),
+        "win32": ("APPDATA", "~/AppData/Roaming"),
+    }.get(sys.platform, ("XDG_CONFIG_HOME", "~/.config"))
+    folder = _home(variable, otherwise) / "Code" / "User"
     value = {"type": "stdio", **_command(programs)}
     return [_entry(folder / "mcp.json", ("servers", NAME), value)], [folder, folder.parent]
 

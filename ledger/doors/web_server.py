@@ -276,11 +276,11 @@ class WebServer(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield  # Python lets only the main thread set signal handlers
             return
-        loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        # A loop of asyncio takes no handler of a signal on Windows.
+        before = [signal.signal(number, self.handle_exit) for number in numbers]
         try:
             yield
         finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)

@@ -38,7 +38,7 @@ if sys.platform == "win32":
 
     _BUSY, _DENIED, _EXISTS, _STILL_RUNS = 33, 5, 183, 258
     _REPLACE, _WRITE_THROUGH, _EXCLUSIVE, _AT_ONCE = 1, 8, 2, 1
-    _SYNCHRONIZE, _NO_WINDOW, _NEW_GROUP = 0x00100000, 0x08000000, 0x00000200
+    _SYNCHRONIZE = 0x00100000
 
     class _Overlapped(ctypes.Structure):
         _fields_ = (
@@ -144,28 +144,11 @@ if sys.platform == "win32":
         return None
 
     def start(command: Sequence[str], folder: str, environment: Mapping[str, str]) -> Popen[bytes]:
-        """Start a program with three pipes. ``end`` ends it together with the programs that it starts. No window opens."""
-        from subprocess import PIPE, Popen  # slow to load and rarely needed
-
-        return Popen(
-            *(command, 0),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=folder,
-            env=environment,
-            creationflags=_NO_WINDOW | _NEW_GROUP,
-        )
+        """Raise ``OSError``: the pipes of a program cannot be waited for together on Windows."""
+        raise OSError(errno.ENOSYS, "on Windows no command is asked in the place of a model")
 
     def end(process: Popen[bytes]) -> None:
-        """Kill a program and the programs that it started."""
-        import subprocess
-
-        with suppress(OSError):
-            command = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
-            subprocess.run(command, capture_output=True, check=False, creationflags=_NO_WINDOW)
-        with suppress(OSError):
-            process.kill()
+        process.kill()
 
     def reserved_part(path: str) -> str:
         """Return a part of a path that names no file, but a device or a stream of a file; empty if there is none."""

@@ -261,3 +261,18 @@ def test_the_skill_learn_runs_in_a_fork_with_a_small_model_and_two_tools() -> No
     head = dict(line.split(": ", 1) for line in text.split("---")[1].strip().splitlines())
     assert (head["context"], head["model"]) == ("fork", "haiku")
     assert {name.rpartition("__")[2] for name in head["allowed-tools"].split()} == {"unread", "learn"}
+
+
+def test_hooks_on_windows_open_no_window_and_start_no_shell(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    scripts = tmp_path / "Python of Ana" / "Scripts"
+    scripts.mkdir(parents=True)
+    for name in ("python.exe", "pythonw.exe", "memory-ledger.exe"):
+        (scripts / name).touch()
+    monkeypatch.setattr("sys.executable", str(scripts / "python.exe"))
+    monkeypatch.setattr("sys.platform", "win32")
+    programs = installing.Programs("C:\\Users\\Ana B\\memory.db", "ana")
+    hook = f'"{scripts}/pythonw.exe" -P -m ledger.doors.hooks --db "C:/Users/Ana B/memory.db" --user ana'
+    assert programs.hook() == hook
+    assert programs.server()[:2] == [str(scripts / "memory-ledger.exe"), "mcp"]

@@ -124,7 +124,8 @@ def _close_on_signals(ledger: AsyncLedger) -> None:
         signal.raise_signal(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+        # A loop of asyncio takes no handler of a signal on Windows.
+        signal.signal(number, lambda number, _: loop.call_soon_threadsafe(stop, number))
 
 
 def app_of(server: MemoryServer, host: str, port: int, tokens: TokenFile | None, names: Sequence[str] = ()) -> ASGIApp:

@@ -69,6 +69,7 @@ OTHERS = {  # of a page; of what somebody plugs in; of a tool; to come
     "embed_query",
     "factory",
     "replay",
+    *("histogram_quantile", "rate", "sum"),  # of Prometheus
 }
 
 

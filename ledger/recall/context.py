@@ -323,14 +323,22 @@ class _Choosing:
         self._take(chain(in_turn, self._profile), LATEST, share=None if asks else 1)
 
     def _unread_turns(self) -> Iterator[RecallHit]:
-        """Yield the user's newest statements about himself that no model has read, or the memories that stand for them."""
+        """Yield the user's newest statements about himself that no model has read, or the memories that stand for them.
+
+        Without a question a window has no turns of its own session: its summaries are the better choice of them.
+        """
         before, explain = 2**62, self._search.explain
+        without = (
+            self._window.session
+            if self._window and self._request.summaries is not None and not self._search.question.strip()
+            else ""
+        )
         for _ in range(LATEST_TURNS // BATCH if "turns" in self._search.among else 0):
             newest = passages.newest(self._connection, self._finder.passages, BATCH, before)
             if not newest or not (self._fits or explain):
                 break
             before = newest[-1].row
-            own = self._unread([of_passage(row) for row in newest if of_himself(row.text)])
+            own = self._unread([of_passage(row) for row in newest if row.session != without and of_himself(row.text)])
             believed, uncited = self._resolved(_stating_first(sorted(own, key=_when, reverse=True)))
             yield from (*believed, *uncited)
 

@@ -102,6 +102,18 @@ def test_what_the_memories_push_out_of_the_window_is_among_them(ledger: Ledger, 
         assert any("Porto" in text for text in (*shown, *window.memories)), budget
 
 
+def test_without_a_question_no_turn_of_the_session_takes_the_room_of_its_summaries(
+    ledger: Ledger, chat: Session
+) -> None:
+    ledger.session("elsewhere").append("user", "I was born in Porto on a Sunday.")
+    for number in range(60):
+        chat.append("user", f"I saw gull {number} on the pier, and I counted {number * 7} feathers.")
+        chat.append("assistant", "I see.")
+    chat.compact(1_000, until_under=True)
+    window = chat.window(1_000, share=0.3)
+    assert "Porto" in str(window.memories) and "gull" not in str(window.memories)
+
+
 @pytest.mark.parametrize("bad", [-0.1, 1, 1.5, True, "half", float("nan")])
 def test_a_share_out_of_range_is_refused(chat: Session, bad: object) -> None:
     chat.append("user", "Hello.")

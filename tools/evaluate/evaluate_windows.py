@@ -1,13 +1,16 @@
 """An evaluation of session windows: the share of the history that an agent is shown, turn after turn.
 
     python tools/evaluate/evaluate_windows.py DATA… [--budgets 4000,8000,32000] [--turns 400] [--json]
-    python tools/evaluate/evaluate_windows.py --survival FILE… [--part 0.3] [--ablate] [--lost]
+    python tools/evaluate/evaluate_windows.py --survival FILE… [--part 0.3] [--ablate] [--lost] [--extract [--share 0.2]]
 
 With ``--survival`` a FILE is like tests/corpus/compacted_conversations.jsonl: conversations with planted items, each with the
 texts that must all stand in the rendered window for the item to have survived. Of each conversation a third (or a fifth) is
 appended, then ``compact(budget, until_under=True)`` follows, and so on; the budget is 30 % of the tokens so far. It is printed
 after one, three and five rounds, by the kinds of items: without a model, and with a perfect summarizer, which writes the items'
 texts and nothing else. ``--ablate`` leaves out each sign of a weighty sentence, ``--lost`` prints the items that were lost.
+``--extract`` measures ``compact(budget, until_under=True, extract=True)`` and ``window(budget, share=0.2)``, with the rules and
+with a perfect extractor, which finds each item with its texts and nothing else; beside them ``window(budget)`` of the same
+sessions.
 
 DATA is as for ``evaluate.py``. Each conversation is one session, and after each of its first 400 turns come ``compact(budget)``
 and ``window(budget)``, with summaries of the first words of each text. A window represents the messages in it and the
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,11 +35,11 @@ from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from ledger import Ledger, Session
+from ledger import Ledger, Session, Settings
 from ledger.answers import Window
 from ledger.domain.tokens import estimate
 from ledger.english import weighing
-from ledger.types import SummaryRequest
+from ledger.types import ModelRequest, SummaryRequest
 from tools.evaluate.evaluate import load
 from tools.evaluate.evaluate_sessions import messages
 
@@ -192,6 +196,10 @@ def words(count: int, seed: int) -> str:
 
 ROUNDS = (1, 3, 5)
 KINDS = ("rule", "limit", "fact", "goal", "preference", "decision")
+MEMORY_KINDS = {"limit": "rule", "fact": "knowledge", "decision": "project"} | {
+    kind: kind for kind in ("rule", "goal", "preference")
+}
+_READ = re.compile(r"^\[(\d+)\] (\w+)[^(\n]*\([^)\n]*\): (.*(?:\n(?!\[\d+\] ).*)*)", re.MULTILINE)
 
 
 class Item(Struct):
@@ -232,8 +240,43 @@ def told(session: Session, messages: Sequence[Mapping[str, str]], start: int, en
             session.append(role, content, tool_calls=calls)  # type: ignore[arg-type]
 
 
-def survivors(talk: Planted, rounds: int, part: float, *, perfect: bool) -> tuple[list[Item], float]:
-    """Return the items that survive so many rounds, and the part of the budget that the last window uses."""
+def finder_of(talk: Planted) -> Callable[[ModelRequest], str]:
+    """Return a perfect extractor: a model that finds the planted items in the messages that it reads."""
+
+    def answer(request: ModelRequest) -> str:
+        _, _, read = request.content.partition("<conversation>")
+        found = list[dict[str, Any]]()
+        for number, role, text in _READ.findall(read):
+            found += [
+                {
+                    "content": f"{item.kind}: {', '.join(item.needs)}",
+                    "kind": MEMORY_KINDS[item.kind],
+                    "confidence": 0.95,
+                    "said_by": role,
+                    "messages": [int(number)],
+                    "quote": text.strip().splitlines()[0],
+                }
+                for item in talk.items
+                if item.stands_in(text.casefold())
+            ]
+        return json.dumps({"add": found} if request.purpose == "extraction" else {})
+
+    return answer
+
+
+def survivors(
+    talk: Planted,
+    rounds: int,
+    part: float,
+    *,
+    perfect: bool,
+    model: object = None,
+    shares: Sequence[float | None] = (None,),
+) -> list[tuple[list[Item], float]]:
+    """Return for each share of a window the items that survive so many rounds, and the part of the budget that is used.
+
+    With other shares than None each compaction first reads what leaves for memories, with a model or by rules.
+    """
 
     def summarize(request: SummaryRequest) -> str:
         """Return what was planted in the texts, as much as the target holds."""
@@ -245,31 +288,66 @@ def survivors(talk: Planted, rounds: int, part: float, *, perfect: bool) -> tupl
 
     with (
         tempfile.TemporaryDirectory(prefix="windows-") as home,
-        Ledger.open(Path(home) / "memory.db", summarizer=summarize if perfect else None) as ledger,
+        Ledger.open(
+            Path(home) / "memory.db",
+            summarizer=summarize if perfect else None,
+            model=model,  # type: ignore[arg-type]
+            settings=Settings(summaries=False),
+        ) as ledger,
     ):
         session, done = ledger.session(talk.name), 0
         for number in range(1, rounds + 1):
             end = len(talk.messages) * number // rounds
             told(session, talk.messages, done, end)
             done, budget = end, max(1, int(part * session.info().tokens))
-            session.compact(budget, until_under=True)
-        window = session.window(budget)
-    text = "\n".join(str(message.get("content")) for message in window.render().messages).casefold()
-    return [item for item in talk.items if item.stands_in(text)], window.used / budget
+            session.compact(budget, until_under=True, extract=shares != (None,))
+        windows = [session.window(budget, share=share) for share in shares]
+    results = list[tuple[list[Item], float]]()
+    for window in windows:
+        text = "\n".join(str(message.get("content")) for message in window.render().messages).casefold()
+        results.append(([item for item in talk.items if item.stands_in(text)], window.used / budget))
+    return results
+
+
+def extracted(talks: Sequence[Planted], part: float, share: float, show: Callable[[str], object]) -> None:
+    """Print what survives if each compaction reads what leaves for memories."""
+    show(HEADER.format("extractor", "share"))
+    for name in ("rules", "perfect"):
+        for rounds in ROUNDS:
+            shares = (None, share)
+            found = [
+                survivors(
+                    talk,
+                    rounds,
+                    part,
+                    perfect=False,
+                    model=finder_of(talk) if name == "perfect" else None,
+                    shares=shares,
+                )
+                for talk in talks
+            ]
+            for at, of_memories in enumerate(shares):
+                show(line(f"{name} {of_memories or 0}", rounds, talks, [results[at] for results in found]))
+
+
+HEADER = "{:9} {:5} rounds   all  " + "  ".join(f"{kind:>10}" for kind in KINDS) + "   used"
+
+
+def line(name: str, rounds: int, talks: Sequence[Planted], found: Sequence[tuple[list[Item], float]]) -> str:
+    """Return the figures of a table for all conversations."""
+    kept = [item.kind for items, _ in found for item in items]
+    planted = [item.kind for talk in talks for item in talk.items]
+    kinds = "  ".join(f"{kept.count(kind):>4} of {planted.count(kind):>2}" for kind in KINDS)
+    used = min(used for _, used in found)
+    return f"{name:15} {rounds:>6} {len(kept) / len(planted):5.0%}  {kinds}  {used:5.0%}"
 
 
 def survival(talks: Sequence[Planted], part: float, show: Callable[[str], object], *, lost: bool = False) -> None:
-    show(f"{'summaries':12} {'rounds':>6} {'all':>5}  {'  '.join(f'{kind:>10}' for kind in KINDS)}   used")
+    show(HEADER.format("summaries", ""))
     for perfect in (False, True):
         for rounds in ROUNDS:
-            found = [survivors(talk, rounds, part, perfect=perfect) for talk in talks]
-            kept = [item.kind for items, _ in found for item in items]
-            planted = [item.kind for talk in talks for item in talk.items]
-            kinds = "  ".join(f"{kept.count(kind):>4} of {planted.count(kind):>3}" for kind in KINDS)
-            used = min(used for _, used in found)
-            show(
-                f"{'perfect' if perfect else 'no model':12} {rounds:>6} {len(kept) / len(planted):5.0%}  {kinds}  {used:5.0%}"
-            )
+            found = [survivors(talk, rounds, part, perfect=perfect)[0] for talk in talks]
+            show(line("perfect" if perfect else "no model", rounds, talks, found))
             for talk, (items, _) in zip(talks, found, strict=True) if lost and not perfect and rounds == 1 else ():
                 for item in talk.items:
                     if item not in items:
@@ -283,7 +361,7 @@ def ablation(talks: Sequence[Planted], part: float, show: Callable[[str], object
     def kept(without: str) -> float:
         weighing.WEIGHTS = {sign: 0.0 if sign == without else weight for sign, weight in weights.items()}
         weighing._weight.cache_clear()
-        return 100 * sum(len(survivors(talk, 1, part, perfect=False)[0]) for talk in talks) / planted
+        return 100 * sum(len(survivors(talk, 1, part, perfect=False)[0][0]) for talk in talks) / planted
 
     whole = kept("")
     show(f"all signs {whole:.1f} %")
@@ -301,6 +379,8 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] =
     parser.add_argument("--survival", action="store_true")
     parser.add_argument("--part", type=float, default=0.3)
     parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--extract", action="store_true")
+    parser.add_argument("--share", type=float, default=0.2)
     parser.add_argument("--lost", action="store_true")
     options = parser.parse_args(arguments)
     if options.survival:
@@ -308,6 +388,8 @@ def main(arguments: Sequence[str] | None = None, show: Callable[[str], object] =
         planted = [msgspec.json.decode(line, type=Planted) for line in lines]
         if options.ablate:
             ablation(planted, options.part, show)
+        elif options.extract:
+            extracted(planted, options.part, options.share, show)
         else:
             survival(planted, options.part, show, lost=options.lost)
         return 0

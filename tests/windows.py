@@ -97,6 +97,16 @@ def a_turn(draw: st.DrawFn) -> list[WindowItem]:
 
 
 @st.composite
+def turns_of_two_steps(draw: st.DrawFn) -> list[WindowItem]:
+    """A user's message, up to two steps of short calls with results of any size, and an answer."""
+    turn = [user(draw(TOKENS))]
+    for _ in range(draw(st.integers(0, 2))):
+        ids = [f"call_{number}" for number in range(draw(st.integers(1, 3)))]
+        turn += [call(*ids, tokens=draw(st.integers(0, 50))), *(result(name, tokens=draw(TOKENS)) for name in ids)]
+    return [*turn, said(draw(TOKENS))]
+
+
+@st.composite
 def conversations(draw: st.DrawFn) -> list[WindowItem]:
     """Summaries of what was, and whole turns."""
     old = draw(st.lists(st.builds(summary, st.integers(0, 3), st.integers(1, 3_000)), max_size=6))

@@ -18,6 +18,7 @@ LACKS_ROOM = frozenset(
         "summaries_evicted",
         "excerpts_shortened",
         "message_shortened",
+        "step_shortened",
     )
 )
 """The reasons of a window that lacks a part of the session because of the budget."""

@@ -8,7 +8,19 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from windows import ANY_WINDOWS, call, conversations, cut, message, result, said, summary, user, window
+from windows import (
+    ANY_WINDOWS,
+    call,
+    conversations,
+    cut,
+    message,
+    result,
+    said,
+    summary,
+    turns_of_two_steps,
+    user,
+    window,
+)
 
 from ledger.domain.errors import RejectedError
 from ledger.sessions.rules.assembly import FEWEST, REASONS, SHORTEST, Fitted, answers, fit, is_turn, paired
@@ -130,7 +142,9 @@ def test_the_summaries_of_most_messages_are_chosen_if_not_all_fit() -> None:
 
 def test_summaries_give_way_where_the_last_turn_cannot_be_shortened() -> None:
     found = fitted(summary(0, 300), user(), said(), user(500), said(400), budget=1_000, kept=300)
-    assert (places(found), found.summaries_evicted, found.over_budget) == ([13, 14], 1, False)
+    assert (places(found), found.summaries_evicted, found.over_budget) == ([12, 13, 14], 1, False), (
+        "and older ones follow"
+    )
 
 
 def test_a_message_of_results_begins_no_turn() -> None:
@@ -161,13 +175,38 @@ def test_a_budget_of_nothing_is_refused(budget: int, tail: int, rule: str) -> No
 
 def test_what_a_cut_left_of_a_turn_is_not_the_beginning() -> None:
     turn = (call("a"), result("a"), call("b"), result("b"))
-    found = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST - 1)
+    least = 400 + FEWEST + 2 * SHORTEST
+    found = fitted(user(900), *turn, user(), said(), budget=least - 1)
     assert (places(found), found.reasons) == ([6, 7], ("tail_trimmed", "unsafe_start"))
-    assert left_out(found)[1:] == [(place, "unsafe_start") for place in (2, 3, 4, 5)]
-    older = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST - 1, tail=2)
+    assert (1, "tail_trimmed") in left_out(found) and (5, "unsafe_start") in left_out(found)
+    older = fitted(user(900), *turn, user(), said(), budget=least - 1, tail=2)
     assert (places(older), older.reasons) == ([6, 7], ("budget", "unsafe_start"))
     part = fitted(user(900), *turn, user(), said(), budget=600 + FEWEST)
     assert (places(part), part.shortened) == ([1, 2, 3, 4, 5, 6, 7], {1: FEWEST}), "a part of its request begins it"
+
+
+def test_a_step_that_does_not_fit_is_there_with_its_results_shortened() -> None:
+    items = (user(), call("a", "b"), result("a", tokens=900), result("b", tokens=900), said(), user())
+    found = fitted(*items, budget=1_000)
+    assert (places(found), found.tokens) == ([1, 2, 3, 4, 5, 6], 1_000)
+    assert (found.shortened, found.reasons) == ({3: SHORTEST, 4: 536}, ("tail_trimmed", "step_shortened"))
+    least = 400 + 2 * SHORTEST - (100 - FEWEST)
+    both = fitted(*items, budget=least)
+    assert (places(both), both.shortened) == ([1, 2, 3, 4, 5, 6], {1: FEWEST, 3: SHORTEST, 4: SHORTEST})
+    assert places(fitted(*items, budget=least - 1)) == [5, 6], "the whole step or nothing of it"
+
+
+def test_a_step_after_a_summary_begins_a_window_with_its_results_shortened() -> None:
+    found = fitted(user(), summary(tokens=100), call("a"), result("a", tokens=9_000), user(), budget=1_000)
+    assert (places(found), found.shortened) == ([2, 12, 13, 14], {13: 700})
+    assert found.tokens == 1_000
+
+
+@given(st.lists(turns_of_two_steps(), min_size=1, max_size=40), st.integers(20_000, 60_000))
+def test_at_most_three_per_cent_is_left_while_anything_is_left_out(turns: list[list[WindowItem]], budget: int) -> None:
+    """Of turns whose steps take at most 600 tokens with their results at the shortest: 3 % of the least budget."""
+    found = fit_of(window(*(item for turn in turns for item in turn)), budget)
+    assert not found.dropped or found.over_budget or found.tokens >= budget * 0.97
 
 
 def test_a_users_message_is_the_beginning_also_where_it_has_a_call() -> None:

@@ -137,6 +137,22 @@ def test_the_last_user_turn_is_there_over_budget_and_no_more_than_it(chat) -> No
     whole(found, chat)
 
 
+def test_an_older_step_that_does_not_fit_whole_is_there_with_a_marked_part_of_its_result(chat) -> None:
+    tell(chat, ("user", "What is the weather in Bern?"), call("a"), result("a", "It rains. " + words(2_000)))
+    tell(chat, ("assistant", "It rains."), ("user", "And now?"))
+    found = chat.window(500, receipt=True)
+    assert [each.item.role for each in found.entries] == ["user", "assistant", "tool", "assistant", "user"]
+    shown = found.entries[2]
+    assert (
+        shown.content.startswith("It rains. word")
+        and f"more characters in message {shown.item.position}]" in shown.content
+    )
+    assert "step_shortened" in found.reasons and 500 * 0.97 <= found.used <= 500
+    check_openai(found.render().messages), check_anthropic(found.render("anthropic").messages)
+    assert chat.reopen(found.receipt).entries == found.entries
+    whole(found, chat)
+
+
 def test_an_assembled_window_never_begins_with_a_result_without_its_call(chat) -> None:
     tell(chat, ("user", "Go."), call("a"), result("a", words(50)), ("assistant", "And."))
     tell(chat, ("user", "More?"), ("assistant", "No."))

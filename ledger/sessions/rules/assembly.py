@@ -9,6 +9,7 @@ items. Items that were not read are left out; the caller counts them from the to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, takewhile
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "summaries_evicted": "not all summaries fit the share that is kept for them and the room that the messages leave",
         "excerpts_shortened": "excerpts have only their weightiest lines, as many as the room that the messages leave holds",
         "message_shortened": "the next older message does not fit: the window has its weightiest sentences",
+        "step_shortened": "the next older tool calls do not fit with their results: the oldest results are shortened",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
         "mid_turn": "the first message makes tool calls: its turn began in a summary, or with messages that did not fit",
         "orphan_result": "a tool result has no call among the messages before it",
@@ -113,7 +115,8 @@ def fit(
     The turn that ``request`` began comes first. If the turn does not fit whole, its oldest tool results are shortened. If it
     still does not fit and is longer than ``tail`` items, its oldest steps are left out. Older messages follow, newest first, up
     to the first that does not fit. Then come the summaries, those that stand for most messages first; excerpts are shortened to
-    the room. What is left goes to a part of the first message that does not fit, unless it calls a tool or is a result.
+    the room. What is left goes to a part of the first message that does not fit. If it calls a tool or is a result, all of its
+    step back to a message that may begin a window is taken together, with shortened results, or nothing of it.
 
     Args:
         newest_first: The items of the window; summaries among them are ignored.
@@ -138,20 +141,26 @@ def fit(
     dropped = [DroppedItem(item, "turn_trimmed") for item in turn.left_out]
     spent, whole, results_shortened = _tokens(messages), turn.complete and not turn.left_out, bool(sizes)
     reasons = ["turn_over_budget"] if spent > budget else []
-    older, last = _older(window, budget - spent, share, tail - turn.looked_at) if whole else ([], None)
-    if last is not None:
-        reasons.append(last.why)
-        dropped.append(last)
+    fresh = tail - turn.looked_at
+    older, last = _older(window, budget - spent, share, fresh) if whole else ([], None)
     fitting, evicted = _best(summaries, budget - spent - _tokens(older), shortest)
     sizes |= {item.position: item.tokens for item in fitting if item not in summaries}
     excerpts_shortened = bool(sizes.keys() & {item.position for item in fitting})
     left = budget - spent - _tokens(older) - _tokens(fitting)
-    part = _part(last, left, shortest * FEWEST // SHORTEST)
-    if part is not None:
-        older.append(part)
-        dropped.pop()
-        sizes[part.position] = part.tokens
-        reasons.append("message_shortened")
+    if last is not None and last.item.tokens <= left:  # the summaries need less than was kept for them
+        more, last = _older(chain([last.item], window), left, 0, fresh - len(older))
+        older, left = [*older, *more], left - _tokens(more)
+    beginning = _beginning(older, last, window, fitting, left, shortest)
+    if last is not None:
+        reasons.append(last.why)
+        dropped += [DroppedItem(item, last.why) for item in beginning.read]
+        dropped += [] if beginning.fits else [last]
+    if beginning.fits:
+        older[len(older) - beginning.known :] = beginning.items
+        cut = [item for item in beginning.items if item.position in beginning.shortened]
+        sizes |= {item.position: item.tokens for item in cut}
+        reasons += ["message_shortened"] if any(_is_plain(item) for item in cut) else []
+        reasons += ["step_shortened"] if any(not _is_plain(item) for item in cut) else []
     chosen = sorted([*fitting, *older, *messages], key=lambda item: (item.place, item.position))
     unaccepted = _unaccepted_start(chosen, [*evicted, *(drop.item for drop in dropped)])
     dropped += [DroppedItem(item, "unsafe_start") for item in chosen[unaccepted]]
@@ -177,7 +186,7 @@ def fit(
         dropped=(*dropped, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
         shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
         summaries_evicted=len(evicted),
-        looked_at=turn.looked_at + len(older) + (last is not None and part is None),
+        looked_at=turn.looked_at + len(older) + (last is not None and not beginning.fits) + len(beginning.read),
     )
 
 
@@ -301,11 +310,77 @@ def _best(summaries: Sequence[WindowItem], room: int, shortest: int) -> tuple[li
     return fitting, evicted
 
 
-def _part(dropped: DroppedItem | None, room: int, least: int) -> WindowItem | None:
-    """Return the first message that does not fit with the size of the room; None if it cannot be shown in part."""
-    if dropped is None or room < least or dropped.item.calls or dropped.item.results or dropped.item.role == TOOL:
-        return None
-    return replace(dropped.item, tokens=room) if room < dropped.item.tokens else None
+class Beginning(Struct, frozen=True):
+    """The oldest messages of a window, the newest first, as much of them as the room holds.
+
+    ``known`` is the number of those that fitted already. ``shortened`` are the positions of those that are cut, and ``read`` the
+    messages that were read and are not among them. If the beginning does not fit, there are no items.
+    """
+
+    items: tuple[WindowItem, ...] = ()
+    known: int = 0
+    shortened: frozenset[int] = frozenset()
+    read: tuple[WindowItem, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return bool(self.items)
+
+
+def _beginning(
+    older: Sequence[WindowItem],
+    dropped: DroppedItem | None,
+    window: Iterator[WindowItem],
+    summaries: Sequence[WindowItem],
+    room: int,
+    shortest: int,
+) -> Beginning:
+    """Return the first message that does not fit, and those around it without which it cannot begin a window, cut to the room.
+
+    These are the steps after it, up to a message that may begin a window, and the messages before it, back to such a message or
+    to a summary. The oldest results are cut first, to their beginning, then a message to its weightiest sentences, and what
+    fits already last.
+    """
+    if dropped is None:
+        return Beginning()
+    after = list(takewhile(lambda item: not _is_plain(item), reversed(older)))
+    group, fewest = after[::-1], shortest * FEWEST // SHORTEST
+    room += _tokens(group)
+    least, item = sum(_floor(known, shortest) for known in group), dropped.item
+    read = list[WindowItem]()
+    while True:
+        group.append(item)
+        least += min(item.tokens, fewest) if _is_plain(item) else _floor(item, shortest)
+        if least > room:
+            return Beginning(read=tuple(read))
+        if _is_plain(item):
+            break
+        before, item_place = next(window, None), item.place
+        if before is not None:
+            read.append(before)
+        first = before.place if before is not None else 0
+        if any(first < summary.place < item_place for summary in summaries):
+            break
+        if before is None:
+            return Beginning(read=tuple(read))
+        item = before
+    over, cut, items = _tokens(group) - room, set[int](), list[WindowItem]()
+    fitted = {item.position for item in after}
+    for item in sorted(group, key=lambda item: (item.position in fitted, _is_plain(item), item.place)):
+        less = min(over, item.tokens - (min(item.tokens, fewest) if _is_plain(item) else _floor(item, shortest)))
+        if less > 0:
+            item, over = replace(item, tokens=item.tokens - less), over - less
+            cut.add(item.position)
+        items.append(item)
+    items.sort(key=lambda item: item.place, reverse=True)
+    inside = {item.position for item in items}
+    unused = tuple(item for item in read if item.position not in inside)
+    return Beginning(tuple(items), len(after), frozenset(cut), unused)
+
+
+def _is_plain(item: WindowItem) -> bool:
+    """Return True if a window may begin with a message: it calls no tool, and is no result."""
+    return not (item.calls or item.results or item.role == TOOL)
 
 
 def _unaccepted_start(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:

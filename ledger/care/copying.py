@@ -13,8 +13,8 @@ from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerC
 from ledger.log import mapper
 from ledger.log.copies import Later
 from ledger.log.event_store import EventStore, LogRow
-from ledger.log.integrity import GENESIS, check_chain
-from ledger.log.rows import COLUMNS
+from ledger.log.integrity import check_chain
+from ledger.log.rows import COLUMNS, GENESIS
 from ledger.log.sqlite_files import typed
 from ledger.proof.sealed import erasures
 from projections.core.projector import check_end

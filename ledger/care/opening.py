@@ -41,8 +41,8 @@ from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.guards.scanner import Scanner
 from ledger.log import mapper
 from ledger.log.event_store import EventStore
-from ledger.log.integrity import GENESIS
 from ledger.log.making import remove_unfinished
+from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import FOREIGN
 from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter

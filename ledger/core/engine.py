@@ -8,14 +8,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from ledger.core.apart import fold_to
-from ledger.core.clock import Clock, Random
+from ledger.core.clock import Clock, Random, stored_time
 from ledger.core.reading_engine import ReadingEngine
 from ledger.core.snapshot import Snapshot
 from ledger.core.who import Who
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.late import once
 from ledger.events import LedgerCreated
-from ledger.log import mapper
 from ledger.log.event_store import EventStore
 from ledger.log.past_views import Prepare
 from projections.core.rows import Connection
@@ -104,7 +103,7 @@ class Engine(ReadingEngine):
         return self.store.folded_privately
 
     def now(self) -> str:
-        return mapper.stored_time(self.clock())
+        return stored_time(self.clock())
 
     def write_waiting(self) -> None:
         if self._writer is not None:  # a ledger without a command has nothing waiting

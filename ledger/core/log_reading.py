@@ -20,7 +20,8 @@ from ledger.domain.errors import (
     UnknownEventError,
 )
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, Blob, LedgerBranched, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.log import integrity, mapper, sqlite_files
+from ledger.log import mapper, sqlite_files
+from ledger.log.rows import digest as digest_of
 from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection, parted
@@ -144,7 +145,7 @@ def _decoded(
 ) -> AnyEvent:
     """Return the event of a row that is shown to somebody; raise ``DamagedError`` if its state is not what was recorded."""
     event = _check_fit(connection, mapper.decode(position, first, stream, version, type_, state, key))
-    if digest is not None and digest != integrity.digest(state.encode()):
+    if digest is not None and digest != digest_of(state.encode()):
         raise DamagedError("events", position, "does not hold the state that was recorded, by its digest")
     return event
 

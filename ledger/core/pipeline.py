@@ -40,8 +40,9 @@ from ledger.events import (
 from ledger.guards.guarding import HELD_CHARS, Scans, Unscanned, as_warnings
 from ledger.guards.scanner import Scanner
 from ledger.guards.watching import watch
-from ledger.log import folding, mapper
+from ledger.log import folding
 from ledger.log.event_store import EventStore, Transaction
+from ledger.log.rows import to_stored
 from ledger.log.writing import OutdatedError
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
@@ -263,7 +264,7 @@ class Writer(Means):
             if key is not None:
                 envelope.arguments, envelope.key = key.arguments, carried.hex() if carried is not None else None
             command_id = command_id or event_id
-            stored.append(mapper.to_stored(stream, version, envelope))
+            stored.append(to_stored(stream, version, envelope))
             bound.append(carried)
             begins = begun.setdefault(stream, first or position)
             events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, carried))

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.core.clock import Clock, Random
+from ledger.core.clock import Clock, Random, stored_time
 from ledger.core.log_reading import first_position, last_upgrade, least, read_event
 from ledger.core.tables import Tables
 from ledger.core.who import Who
@@ -19,7 +19,6 @@ from ledger.domain.text import check_text, keyed_digest
 from ledger.events import AnyEvent, Blob, EventData, ProjectRegistered, Redacted, SessionOpened
 from ledger.guards.guarding import Guard, GuardedText, ScannerHit, TakenSecret
 from ledger.guards.scanner import Scanner
-from ledger.log import mapper
 from ledger.log.event_store import Transaction
 from ledger.policy.rules import PolicyState
 from ledger.projects.rules import name_form
@@ -53,7 +52,7 @@ class Means:
         self.tables = Tables(secret)
 
     def now(self) -> str:
-        return mapper.stored_time(self.clock())
+        return stored_time(self.clock())
 
     def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
         """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""

@@ -18,11 +18,10 @@ from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.log import folding
-from ledger.log.failures import find_in_log, let_go, may_be_damage, raise_typed, typed
+from ledger.log.failures import find_in_log, may_be_damage, raise_typed, typed
 from ledger.log.past_views import PastViews, Prepare
 from ledger.log.paths import StrPath
-from ledger.log.pool import ConnectionPool
-from ledger.log.reading import LogSnapshots, read_tip
+from ledger.log.reading import ConnectionPool, LogSnapshots, let_go, read_tip
 from ledger.log.recorders import (
     AggregateRecorder,
     ApplicationRecorder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import traceback
 from contextlib import suppress
 from typing import Never
 
@@ -12,7 +11,7 @@ from msgspec import MsgspecError
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.log import closed, mapper, sqlite_files
-from ledger.log.integrity import GENESIS, digest, link
+from ledger.log.rows import GENESIS, digest, link
 
 # A damaged row leads to one of these errors. Of SQLite's errors, these codes tell of a page, table or text that is unreadable.
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
@@ -39,21 +38,6 @@ def raise_typed(error: BaseException) -> Never:
     if translated is None:
         raise error
     raise translated from error
-
-
-_OURS = ("ledger.", "projections.")
-
-
-def let_go(error: BaseException | None) -> None:
-    """Clear the frames of an error, so that a caller who keeps the error keeps no rows and thereby no snapshot open."""
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals.get("__name__", "").startswith(_OURS):
-                with suppress(RuntimeError):  # the frame is still running
-                    frame.clear()
-        error = error.__context__
 
 
 _ROWS = (  # texts as bytes, because the driver fails on a text that is not UTF-8

@@ -1,49 +1,16 @@
-"""Digests, the hash chain over the log, and the check that walks the chain.
-
-``digest`` covers the state of one event. ``link`` covers the digest, the place of the event and the head before it, so one
-known head proves everything before it. ``leaf`` is the same record as a leaf of a Merkle tree. An erased row keeps its
-digest, so the chain still holds; the event that erased the row states the digest of what is left.
-"""
+"""The check that walks the hash chain over the log, and the erasures that explain a changed row."""
 
 from __future__ import annotations
 
-import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 from ledger.events import ContentErased
-
-GENESIS = bytes(32)  # the head of an empty log
-
-# Text that JSON writes as it is: ASCII without controls, quotation mark and backslash.
-_plain = re.compile(r"[ !#-\[\]-~]*").fullmatch
+from ledger.log.rows import GENESIS, link_record
 
 # position, stream, version, type, state, digest, head, erased_by
 CheckedRow = tuple[int, str, int, str, str, bytes, bytes, int | None]
-
-
-def digest(state: bytes) -> bytes:
-    """Return the SHA-256 of the stored bytes of one event."""
-    return sha256(state).digest()
-
-
-def link(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
-    """Return the head after an event, from the head before it."""
-    return sha256(_record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
-
-
-def leaf(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
-    """Return an event as a leaf of a Merkle tree; the zero byte keeps leaves and inner nodes apart."""
-    return sha256(b"\x00" + _record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
-
-
-def _record(previous: str, position: int, stream: str, version: int, type_: str, digest: str) -> bytes:
-    if ((names := stream + type_).isascii() and names.isidentifier()) or _plain(names):
-        return f'["ledger/1","{previous}",{position:d},"{stream}",{version:d},"{type_}","{digest}"]'.encode()
-    record = ["ledger/1", previous, position, stream, version, type_, digest]
-    return json.dumps(record, separators=(",", ":")).encode()
 
 
 class ErasedContents:
@@ -107,7 +74,7 @@ def check_chain(
         place, stream, version, type_, state, stored, after, erased_by = row
         try:
             computed = sha256(state.encode()).digest()
-            record = _record(previous, place, stream, version, type_, stored.hex())
+            record = link_record(previous, place, stream, version, type_, stored.hex())
             sound, following = sha256(record).digest() == after and place == position + 1, after.hex()
         except (AttributeError, TypeError, ValueError):
             yield _unreadable(place, row)

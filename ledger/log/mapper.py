@@ -1,4 +1,4 @@
-"""Events to bytes and back: msgspec JSON, a closed registry of types, and upcasters for older schemas.
+"""Events from their stored bytes: msgspec JSON, a closed registry of types, and upcasters for older schemas.
 
 An event whose type or schema this version does not know becomes ``Unknown`` with its bytes untouched. A row never causes an
 import.
@@ -7,57 +7,15 @@ import.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from ledger.domain.errors import DamagedError, RejectedError
+from ledger.domain.errors import DamagedError
 from ledger.events import TYPES, AnyEvent, Envelope, EventData, Recorded, Unknown
-
-STATE_BYTES = 1024 * 1024  # the largest state of one event
 
 # (type, schema) -> a function from plain data of this schema to data of the next; empty while every schema is the first
 UPCASTERS: dict[tuple[str, int], Callable[[dict[str, object]], dict[str, object]]] = {}
-
-encode = msgspec.json.Encoder().encode
-
-
-class Stored(Struct, frozen=True, gc=False):
-    """An event with the fields of the library's ``StoredEvent``, made in a tenth of the time."""
-
-    originator_id: str
-    originator_version: int
-    topic: str
-    state: bytes
-
-
-def to_stored(stream: str, version: int, envelope: Envelope[object]) -> Stored:
-    """Return an event as the event store writes it; raise ``RejectedError`` for a state above 1 MiB."""
-    state = encode(envelope)
-    if len(state) > STATE_BYTES:
-        raise RejectedError(
-            f"an event may take {STATE_BYTES} bytes at the most, and this {type(envelope.data).__name__} takes {len(state)}",
-            rule="size",
-            limit=STATE_BYTES,
-            requested=len(state),
-        )
-    return Stored(stream, version, type(envelope.data).__name__, state)
-
-
-def stored_time(moment: object) -> str:
-    """Return a moment as an event stores it: UTC of fixed width.
-
-    Raises:
-        RejectedError: The moment of a caller's clock is no datetime.
-    """
-    if not isinstance(moment, datetime):
-        raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
-    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    if utc.microsecond:  # msgspec leaves out a zero fraction
-        return encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
-    return utc.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[object]]:

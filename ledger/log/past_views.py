@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from eventsourcing import persistence
 
 from ledger.domain.errors import RejectedError, StorageError
-from ledger.log.pool import Connection, ConnectionPool
+from ledger.log.reading import Connection, ConnectionPool
 
 PAST_VIEWS = 4  # of the pool's connections; a fifth reader waits
 

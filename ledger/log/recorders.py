@@ -15,8 +15,7 @@ from eventsourcing.utils import Environment, EnvType
 
 from ledger.domain.errors import RejectedError
 from ledger.log.paths import check_finished
-from ledger.log.pool import Connection, ConnectionPool
-from ledger.log.reading import read_tip
+from ledger.log.reading import Connection, ConnectionPool, read_tip
 from ledger.log.rows import chained, insert
 from ledger.log.sqlite_files import LedgerFile
 

@@ -24,11 +24,8 @@ from ledger.domain.errors import (
 )
 from ledger.log.copies import REFUSED
 from ledger.log.failures import raise_typed, typed
-from ledger.log.integrity import GENESIS
-from ledger.log.mapper import Stored
-from ledger.log.pool import ConnectionPool
-from ledger.log.reading import read_tip
-from ledger.log.rows import LogRow, Mark, Outgoing, Row, chained, insert, unfit
+from ledger.log.reading import ConnectionPool, read_tip
+from ledger.log.rows import GENESIS, LogRow, Mark, Outgoing, Row, Stored, chained, insert, unfit
 from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
 from ledger.log.token import Token
 

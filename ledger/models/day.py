@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from ledger.care.answers import Finding
-from ledger.core.clock import now
+from ledger.core.clock import now, stored_time
 from ledger.core.engine import Engine
 from ledger.core.settings import Settings
 from ledger.domain.errors import RejectedError
-from ledger.log.mapper import stored_time
 from ledger.models.port import COMMAND, DAY_EXHAUSTED, CommandFailed, Model
 from projections.core.rows import Connection
 from projections.views import calls

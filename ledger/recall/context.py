@@ -44,7 +44,7 @@ from ledger.english.salience import stated_spans
 from ledger.english.words import stems
 from ledger.log.reading import read_tip
 from ledger.memories.state import KINDS, MemoryState, since
-from ledger.recall import matching, ordering, packs, recalling, reopening
+from ledger.recall import ordering, packs, recalling, reopening
 from ledger.recall.finding import (
     Finder,
     Key,
@@ -53,9 +53,12 @@ from ledger.recall.finding import (
     is_turn,
     key_of,
     may_observe,
+    memories_matching,
     of_memory,
     of_passage,
+    passages_matching,
     turn_of,
+    warnings_of,
 )
 from ledger.recall.observing import Observing, beside
 from ledger.recall.ordering import items_of, nowhere_warning, searched_in
@@ -160,7 +163,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
         ranked, _ = ordering.ordered(finder, replace(search, min_match=0), asking)  # the budget is the floor
         chosen = _Choosing(snapshot, finder, request, asking)
         chosen.answer(ranked)
-        warnings = (*matching.warnings(snapshot), *nowhere_warning(about, search.project), *finder.warnings)
+        warnings = (*warnings_of(snapshot), *nowhere_warning(about, search.project), *finder.warnings)
         warnings = (*warnings, *recalling.held_warning(finder, search, len(ranked)))
         searched = recalling.searched_among(engine, connection, finder, search, tip)
         pack = packs.finished(chosen.items, [""] * len(chosen.items), searched, search.budget, search.unit, warnings)
@@ -286,7 +289,7 @@ class _Choosing:
         for answer in answers[:HOPS]:
             rare = self._finder.rare(answer.candidate.text, RARE)
             rows = (
-                matching.of_passages(self._snapshot, any_of([rare]), self._finder.passages, limit=RARE * HOPS)
+                passages_matching(self._snapshot, any_of([rare]), self._finder.passages, limit=RARE * HOPS)
                 if rare
                 else ()
             )
@@ -363,7 +366,7 @@ class _Choosing:
         return [replace(item, rank=rank) for rank, item in enumerate(self._cut.values(), len(self._chosen) + 1)]
 
     def _pinned(self) -> list[RecallHit]:
-        hits = matching.of_memories(self._snapshot, f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
+        hits = memories_matching(self._snapshot, f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
         return self._of_states([state for state, _ in hits if PIN in state.tags])
 
     def _of_states(self, states: Iterable[MemoryState]) -> list[RecallHit]:

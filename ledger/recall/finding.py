@@ -28,8 +28,6 @@ from ledger.english.question import Question, any_of, quoted
 from ledger.english.words import STOP_WORDS, indexed_words, unspaced
 from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
-from ledger.recall import matching
-from ledger.recall.matching import ENOUGH
 from ledger.recall.request import CONTEXT, RecallRequest
 from projections.core.conditions import Scope
 from projections.core.rows import TextIndex, Values
@@ -43,6 +41,12 @@ from projections.views import control, memories, quarantine, sessions
 if TYPE_CHECKING:
     from ledger.core.reading_engine import ReadingEngine
     from ledger.vectors.embedding import QueryVector as Sought
+
+
+from projections.search import memory_hits
+from projections.search.memory_hits import MemoryScope
+from projections.search.observation_hits import ObservationScope
+from projections.search.passages import PassageScope
 
 POOL = 200  # the most rows of each index that are read, the best first
 SCORED, TIMES = 80, 4  # the most memories of the pool that are scored: 80, or four times the limit
@@ -211,11 +215,9 @@ class Finder:
         expression, number = any_of(self._question.concepts), 0
         if "memories" in self._request.among:
             wanted = replace(self.memories, held=True)
-            number += sum(1 for _ in matching.of_memories(self._snapshot, expression, wanted=wanted, limit=POOL))
+            number += sum(1 for _ in memories_matching(self._snapshot, expression, wanted=wanted, limit=POOL))
         if self._request.corpora:
-            hits = matching.of_passages(
-                self._snapshot, expression, wanted=replace(self.passages, held=True), limit=POOL
-            )
+            hits = passages_matching(self._snapshot, expression, wanted=replace(self.passages, held=True), limit=POOL)
             number += len({piece.turn for piece, _ in hits})
         return number
 
@@ -227,9 +229,9 @@ class Finder:
             return hits
         if "memories" in self._request.among:
             make = partial(of_memory, policy=self.policy, now=self._request.now)
-            hits = self._best(search.SEARCH, partial(matching.of_memories, self._snapshot, wanted=self.memories), make)
+            hits = self._best(search.SEARCH, partial(memories_matching, self._snapshot, wanted=self.memories), make)
         if self._request.corpora:
-            passage_hits = partial(matching.of_passages, self._snapshot, wanted=self.passages)
+            passage_hits = partial(passages_matching, self._snapshot, wanted=self.passages)
             pieces = self._best(passages.PASSAGE_SEARCH, passage_hits, of_passage)
         return hits + _best_of_each_text(pieces)
 
@@ -278,18 +280,18 @@ class Finder:
     def _is_searched(self, expression: str) -> bool:
         """Return True if a searched text matches an expression."""
         snapshot, request = self._snapshot, self._request
-        return ("memories" in request.among and matching.is_any_memory(snapshot, expression, self.memories)) or (
-            bool(request.corpora) and matching.is_any_passage(snapshot, expression, self.passages)
+        return ("memories" in request.among and is_any_memory(snapshot, expression, self.memories)) or (
+            bool(request.corpora) and is_any_passage(snapshot, expression, self.passages)
         )
 
     def _words_of(self, expression: str) -> set[str]:
         """Return the words of the best searched texts that an expression finds."""
         texts = list[str]()
         if "memories" in self._request.among:
-            hits = matching.of_memories(self._snapshot, expression, wanted=self.memories, limit=POOL)
+            hits = memories_matching(self._snapshot, expression, wanted=self.memories, limit=POOL)
             texts += [" ".join((memory.content or "", *memory.entities, *memory.tags)) for memory, _ in hits]
         if self._request.corpora:
-            pieces = matching.of_passages(self._snapshot, expression, wanted=self.passages, limit=POOL)
+            pieces = passages_matching(self._snapshot, expression, wanted=self.passages, limit=POOL)
             texts += [f"{piece.above or ''} {piece.text}" for piece, _ in pieces]
         return {word for text in texts for word in indexed_words(text)}
 
@@ -532,3 +534,57 @@ def _best_of_each_text(hits: Iterable[RecallHit]) -> list[RecallHit]:
         if known is None or (hit.candidate.words, -hit.candidate.row) > (known.candidate.words, -known.candidate.row):
             best[hit.candidate.key] = hit
     return list(best.values())
+
+
+ENOUGH = 100  # hits to rank at least, because some of the best may be of another user, project or time
+THEN = "texts, statuses and confidences are those of position {}; the scores take the rarity of a word from today's text index"
+
+
+def memories_matching(
+    snapshot: Snapshot, expression: str, wanted: MemoryScope, limit: int
+) -> Iterator[tuple[MemoryState, float]]:
+    """Return the matching memories, best first."""
+    if snapshot.position is not None:
+        return memory_hits.matching_then(snapshot.connection, expression, wanted, snapshot.position, limit=limit)
+    least = min(limit, ENOUGH)
+    return memory_hits.matching(
+        snapshot.connection, expression, wanted, limit=limit, schema=snapshot.schema, enough=least
+    )
+
+
+def passages_matching(
+    snapshot: Snapshot, expression: str, wanted: PassageScope, limit: int
+) -> Iterator[tuple[PassageRow, float]]:
+    """Return the matching passages, best first."""
+    if snapshot.position is not None:
+        return passages.matching_then(snapshot.connection, expression, wanted, snapshot.position, limit=limit)
+    least = min(limit, ENOUGH)
+    return passages.matching(snapshot.connection, expression, wanted, limit=limit, schema=snapshot.schema, enough=least)
+
+
+def observations_matching(
+    snapshot: Snapshot, expression: str, wanted: ObservationScope, limit: int
+) -> observation_hits.Hits:
+    """Return the matching observations, best first."""
+    if snapshot.position is not None:
+        return observation_hits.matching_then(snapshot.connection, expression, wanted, snapshot.position, limit=limit)
+    return observation_hits.matching(snapshot.connection, expression, wanted, limit=limit, schema=snapshot.schema)
+
+
+def is_any_memory(snapshot: Snapshot, expression: str, wanted: MemoryScope) -> bool:
+    """Return True if a memory matches."""
+    if snapshot.position is not None:
+        return any(True for _ in memories_matching(snapshot, expression, wanted, limit=1))
+    return memory_hits.any_matches(snapshot.connection, expression, wanted, schema=snapshot.schema)
+
+
+def is_any_passage(snapshot: Snapshot, expression: str, wanted: PassageScope) -> bool:
+    """Return True if a passage matches."""
+    if snapshot.position is not None:
+        return any(True for _ in passages_matching(snapshot, expression, wanted, limit=1))
+    return passages.any_matches(snapshot.connection, expression, wanted, schema=snapshot.schema)
+
+
+def warnings_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the warnings for a caller who searches."""
+    return (THEN.format(snapshot.position),) if snapshot.position is not None else ()

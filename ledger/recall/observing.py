@@ -21,8 +21,7 @@ from ledger.english.question import Question
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
-from ledger.recall import matching
-from ledger.recall.finding import Finder, Holding, Turn, ended_turns
+from ledger.recall.finding import Finder, Holding, Turn, ended_turns, observations_matching
 from ledger.recall.packs import OBSERVATIONS, Item, Pack, contents_of, measured, sizes
 from ledger.recall.request import UNITS, RecallRequest
 from projections.core.conditions import Scope
@@ -143,7 +142,7 @@ class Observing:
         hits: Hits = []
         words = self._rarity.seen(connection, observations.SEARCH, schema, unseen=unseen)
         for expression in words.expressions(self._question):
-            hits = matching.of_observations(self._snapshot, expression, self._wanted, limit)
+            hits = observations_matching(self._snapshot, expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
         terms = ranking.terms(self._question, stem, words.idf, words.mean)

@@ -18,8 +18,8 @@ from ledger.domain.text import counted
 from ledger.english import question
 from ledger.english.question import Question
 from ledger.log.reading import read_tip
-from ledger.recall import matching, ordering, packs, reopening
-from ledger.recall.finding import Finder, may_observe
+from ledger.recall import ordering, packs, reopening
+from ledger.recall.finding import Finder, may_observe, warnings_of
 from ledger.recall.observing import Observing, among_items, beside
 from ledger.recall.ordering import items_of, nowhere_warning, searched_in
 from ledger.recall.packs import Pack
@@ -83,7 +83,7 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
             supported = observing.ranked() if observing is not None else []
             items = among_items(request, finder, items, best, supported)[:RANKED]
         searched = searched_among(engine, connection, finder, request, tip)
-        warnings = (*matching.warnings(snapshot), *nowhere_warning(about, request.project), *finder.warnings)
+        warnings = (*warnings_of(snapshot), *nowhere_warning(about, request.project), *finder.warnings)
         warnings = (*warnings, *held_warning(finder, request, len(ranked)))
         if request.packing == "shares":
             pack = by_shares_of(finder, snapshot, request, scope, items, searched, warnings)

@@ -26,6 +26,7 @@ from ledger import Ledger, NotFoundError, StorageError
 from ledger.care import doctor, rebuilding
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.log.file_lock import lock_of
+from ledger.log.rows import encode
 from ledger.log.sqlite_files import SCHEMA
 from ledger.models.day import DayBounds
 from projections.search import memory_hits as search
@@ -457,10 +458,9 @@ def _append(transaction, stream):
     from examples import envelope
 
     from ledger.events import ProjectRegistered
-    from ledger.log import mapper
 
     data = envelope(ProjectRegistered(name=stream), user="", project=None, session=None)
-    transaction.append([StoredEvent(stream, 1, "ProjectRegistered", mapper.encode(data))])
+    transaction.append([StoredEvent(stream, 1, "ProjectRegistered", encode(data))])
 
 
 @pytest.mark.slow

@@ -16,10 +16,11 @@ from ledger.domain.spans import merged
 from ledger.erasure import rules as erasure
 from ledger.events import TEXT_FIELDS, Unknown
 from ledger.log import mapper
+from ledger.log.rows import to_stored
 
 
 def state_of(name: str) -> str:
-    return mapper.to_stored(MEMORY, 1, envelope(EVENTS[name])).state.decode()
+    return to_stored(MEMORY, 1, envelope(EVENTS[name])).state.decode()
 
 
 @pytest.mark.parametrize("name", sorted(EVENTS))
@@ -74,7 +75,7 @@ def test_of_what_cannot_be_read_all_data_goes(type_: str, data: str) -> None:
 
 def test_people_are_named_but_not_our_own_policies() -> None:
     told = envelope(events.MemoryPromoted(), user="ada", actor="policy:reinforcement", client="cli", agent="")
-    state = mapper.to_stored(MEMORY, 1, told).state.decode()
+    state = to_stored(MEMORY, 1, told).state.decode()
     assert [(part.field, part.texts) for part in erasure.people(state)] == [("client", ("cli",)), ("user", ("ada",))]
     after = json.loads(erasure.redacted("MemoryPromoted", state, ("user", "client"), ()))
     assert after["user"] is None and after["client"] is None and after["actor"] == "policy:reinforcement"

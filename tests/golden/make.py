@@ -11,6 +11,8 @@ import json
 import sys
 from pathlib import Path
 
+from ledger.log.rows import to_stored
+
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "events.json"
 
@@ -19,9 +21,7 @@ def encoded() -> dict[str, str]:
     """Return the stored form of each example of ``tests/examples.py``, by the name of its event."""
     from examples import EVENTS, MEMORY, envelope
 
-    from ledger.log import mapper
-
-    return {name: mapper.to_stored(MEMORY, 1, envelope(data)).state.decode() for name, data in sorted(EVENTS.items())}
+    return {name: to_stored(MEMORY, 1, envelope(data)).state.decode() for name, data in sorted(EVENTS.items())}
 
 
 def is_addition(before: object, after: object) -> bool:

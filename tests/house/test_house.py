@@ -175,10 +175,8 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: 
         "ledger.log.reading",
         "ledger.log.writing",
         "ledger.log.recorders",
-        "ledger.log.pool",
         "ledger.log.past_views",
         "ledger.log.sqlite_files",
-        "ledger.log.mapper",
         "ledger.log.rows",
         "ledger.doors.eventsourcing",  # is for who uses the library
     }
@@ -296,8 +294,8 @@ def imported_anywhere(module: ast.Module, product: Modules) -> set[str]:
 
 
 WAYS = {  # call: the most product files whose functions run in it, and the most lines that these files hold
-    "remember": (42, 11_600),
-    "recall": (54, 14_100),
+    "remember": (41, 11_400),
+    "recall": (51, 13_900),
 }
 
 

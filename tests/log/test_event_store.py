@@ -30,7 +30,8 @@ from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.log import event_store, sqlite_files
 from ledger.log.event_store import EventStore, LogRow
-from ledger.log.integrity import GENESIS, check_chain, digest, link
+from ledger.log.integrity import check_chain
+from ledger.log.rows import GENESIS, digest, link
 from ledger.log.sqlite_files import LedgerFile
 
 try:

@@ -17,6 +17,7 @@ from ledger import DamagedError, Ledger, events
 from ledger.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.log import mapper
 from ledger.log.registry import _hints
+from ledger.log.rows import encode, to_stored
 
 
 def test_every_event_is_stored_as_it_always_was() -> None:
@@ -68,18 +69,18 @@ def test_every_type_has_an_example_with_no_field_left_at_its_default() -> None:
 
 
 def test_what_is_default_takes_no_bytes() -> None:
-    state = mapper.to_stored(MEMORY, 1, envelope(events.MemoryPromoted())).state
+    state = to_stored(MEMORY, 1, envelope(events.MemoryPromoted())).state
     assert json.loads(state)["data"] == {}
 
 
 def test_a_command_goes_by_its_first_event_which_does_not_repeat_its_id() -> None:
     first = envelope(events.MemoryPromoted(), begun=None)
-    state = mapper.to_stored(MEMORY, 1, first).state.decode()
+    state = to_stored(MEMORY, 1, first).state.decode()
     assert not {"command_id", "schema"} & json.loads(state).keys() and first.command_id == first.event_id
     event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
     assert (event.envelope, event.envelope.command_id, event.envelope.schema) == (first, first.event_id, 1)
     later = envelope(events.MemoryPromoted())
-    assert json.loads(mapper.encode(later))["command_id"] == later.command_id != later.event_id
+    assert json.loads(encode(later))["command_id"] == later.command_id != later.event_id
 
 
 def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_a_text_is_itself_or_a_blob() -> None:
 def state_of(type_: str, schema: int, data: str) -> bytes:
     command = str(uuid4())
     where = {"user": "", "project": None, "session": None, "event_id": command, "begun": command}
-    told = json.loads(mapper.encode(envelope(events.MemoryPromoted(), schema=schema, **where)))
+    told = json.loads(encode(envelope(events.MemoryPromoted(), schema=schema, **where)))
     return json.dumps(told | {"data": json.loads(data)}).encode()
 
 

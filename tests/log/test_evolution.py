@@ -29,6 +29,7 @@ from ledger import ConflictError, Ledger, LedgerError, UnknownEventError, events
 from ledger.doors.pytest_plugin import GoldenBeliefs, GoldenLedger
 from ledger.events import LedgerUpgraded, Unknown
 from ledger.log import mapper
+from ledger.log.rows import encode, to_stored
 from projections.core.digests import projection_digest
 from projections.core.projector import checkpoint, projections
 
@@ -189,7 +190,7 @@ def brewing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def state_of(data: Any, schema: int, **changed: Any) -> bytes:
-    told = json.loads(mapper.encode(envelope(events.MemoryPromoted(), user="", project=None, session=None, **changed)))
+    told = json.loads(encode(envelope(events.MemoryPromoted(), user="", project=None, session=None, **changed)))
     return json.dumps(told | {"schema": schema, "data": data}).encode()
 
 
@@ -206,7 +207,7 @@ def test_upcasting_what_was_stored_is_storing_what_was_upcast(schema: int, size:
         brewing.__wrapped__(patch)  # type: ignore[attr-defined]
         data = {1: {"size": size}, 2: {"ounces": WORDS[size]}, 3: {"grams": WORDS[size] * 28, "milk": milk}}[schema]
         old = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
-        again = mapper.to_stored("m_0123456789abcdef", 2, msgspec.structs.replace(old.envelope, schema=3)).state
+        again = to_stored("m_0123456789abcdef", 2, msgspec.structs.replace(old.envelope, schema=3)).state
         new = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", again.decode())
         assert new.data == old.data == mapper.upcast(Brewed, schema, msgspec.Raw(json.dumps(data).encode()))
 

@@ -18,7 +18,7 @@ from tampering import raw
 
 from ledger import DamagedError, Ledger, NewerFormatError, RejectedError, StorageError, UnknownEventError
 from ledger.log.event_store import EventStore
-from ledger.log.integrity import digest, link
+from ledger.log.rows import digest, link
 
 OURS, THEIRS = "ledger.log.event_store", "eventsourcing.sqlite"
 TOPIC = "test_foreign:Dog.Registered"

@@ -12,18 +12,19 @@ from ledger import RejectedError
 from ledger import events as e
 from ledger.domain.errors import DamagedError
 from ledger.log import mapper
+from ledger.log.rows import STATE_BYTES, encode, to_stored
 
 
 def test_an_event_above_a_mebibyte_is_refused() -> None:
-    small = e.MemoryRevised("x" * (mapper.STATE_BYTES - 1_000))
-    assert len(mapper.to_stored(MEMORY, 2, envelope(small)).state) <= mapper.STATE_BYTES
+    small = e.MemoryRevised("x" * (STATE_BYTES - 1_000))
+    assert len(to_stored(MEMORY, 2, envelope(small)).state) <= STATE_BYTES
     with pytest.raises(RejectedError, match="MemoryRevised") as refusal:
-        mapper.to_stored(MEMORY, 2, envelope(e.MemoryRevised("x" * mapper.STATE_BYTES)))
+        to_stored(MEMORY, 2, envelope(e.MemoryRevised("x" * STATE_BYTES)))
     assert (refusal.value.rule, refusal.value.limit) == ("size", 1024 * 1024)
 
 
 def test_a_row_says_stream_version_and_short_name() -> None:
-    stored = mapper.to_stored(MEMORY, 2, envelope(EVENTS["MemoryPromoted"]))
+    stored = to_stored(MEMORY, 2, envelope(EVENTS["MemoryPromoted"]))
     assert (stored.originator_id, stored.originator_version, stored.topic) == (MEMORY, 2, "MemoryPromoted")
 
 
@@ -48,15 +49,15 @@ def test_an_older_schema_is_brought_up_step_by_step(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(mapper.TYPES, "MemoryPromoted", MemoryPromoted)  # type: ignore[arg-type]
     decoder = (mapper._decoder(MemoryPromoted).decode, MemoryPromoted.schema)
     monkeypatch.setitem(mapper._DECODERS, "MemoryPromoted", decoder)
-    old = mapper.encode(envelope(e.MemoryPromoted("confirmed"))).decode()
+    old = encode(envelope(e.MemoryPromoted("confirmed"))).decode()
     event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", old)
     assert event.data == MemoryPromoted("confirmed", 1)
-    newer = mapper.encode(envelope(MemoryPromoted("confirmed", 1), schema=4)).decode()
+    newer = encode(envelope(MemoryPromoted("confirmed", 1), schema=4)).decode()
     assert isinstance(mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", newer).data, e.Unknown)
 
 
 def test_a_field_that_a_newer_product_added_to_the_envelope_does_no_harm() -> None:
-    told = msgspec.json.decode(mapper.encode(envelope(EVENTS["MemoryPromoted"])))
+    told = msgspec.json.decode(encode(envelope(EVENTS["MemoryPromoted"])))
     state = msgspec.json.encode(told | {"shade": "blue"}).decode()
     assert mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state).data == EVENTS["MemoryPromoted"]
 

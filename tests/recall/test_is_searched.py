@@ -11,7 +11,7 @@ from conftest import Clock
 
 from ledger import Ledger
 from ledger.english.question import any_of
-from ledger.recall import matching
+from ledger.recall.finding import is_any_memory, is_any_passage, memories_matching, passages_matching
 from projections.search.memory_hits import MemoryScope
 from projections.search.passages import PassageScope
 
@@ -57,10 +57,10 @@ def test_a_first_match_is_there_exactly_if_a_best_match_is(tmp_path: Path, clock
                 wanted = MemoryScope(user, at, scope, draw.choice(((), KINDS[:1])))
                 pieces = PassageScope(user, ("chunk",), scope)
                 with probe.inside(view).snapshot() as snapshot:
-                    first = matching.is_any_memory(snapshot, expression, wanted)
-                    assert first is any(True for _ in matching.of_memories(snapshot, expression, wanted, limit=500))
-                    assert matching.is_any_passage(snapshot, expression, pieces) is any(
-                        True for _ in matching.of_passages(snapshot, expression, pieces, limit=500)
+                    first = is_any_memory(snapshot, expression, wanted)
+                    assert first is any(True for _ in memories_matching(snapshot, expression, wanted, limit=500))
+                    assert is_any_passage(snapshot, expression, pieces) is any(
+                        True for _ in passages_matching(snapshot, expression, pieces, limit=500)
                     )
                 found.add(first)
         assert found == {True, False}

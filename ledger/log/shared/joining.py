@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 from ledger.domain.errors import DivergedError, StorageError
 from ledger.events import ContentErased
-from ledger.log.integrity import digest, link
-from ledger.log.rows import LogRow, Outgoing
+from ledger.log.rows import LogRow, Outgoing, digest, link
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
 from ledger.log.writing import OutdatedError, Transaction
 

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, UnknownOutcomeError
-from ledger.log.integrity import GENESIS
-from ledger.log.rows import LogRow
+from ledger.log.rows import GENESIS, LogRow
 from ledger.log.shared.connections import (
     GRACE_SECONDS,
     LostError,

@@ -101,6 +101,7 @@ def check(rest: list[str]) -> int:
         "types, pyright": ("-m", "pyright", "--pythonpath", str(python)),
         "types that a user sees": ("tools/check_types.py",),
         "documentation as a site": ("tools/pages/site.py",),
+        "skills of the plugin": ("tools/doors/check_skills.py",),
     }
     codes = {name: run(python, *task) for name, task in tasks.items()}
     codes["workflows, zizmor"] = run(python.with_name("zizmor"), "--offline", ".github")

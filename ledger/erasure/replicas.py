@@ -62,7 +62,7 @@ def purge_files(engine: Engine) -> Purge:
         row = replica_file.read(transaction.connection)
         assert row is not None
         through = max(row.erased_through, *(erasure.position for erasure in waiting))
-        replica_file.write(transaction.connection, row._replace(erased_through=through))
+        replica_file.note_erased(transaction.connection, through)
         transaction.connection.execute("DELETE FROM leases WHERE work = 'erase'")
     return purge
 

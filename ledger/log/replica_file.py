@@ -55,7 +55,14 @@ def read(connection: sqlite3.Connection) -> ReplicaRow | None:
 def of_file(path: StrPath, row: ReplicaRow) -> ReplicaRow:
     """Return the row with an id of the file: the row's own, or a new one if the file has none or is a copy."""
     number = os.stat(path).st_ino
-    return row if row.file and row.number == number else row._replace(file=token_hex(6), number=number)
+    if row.file and row.number == number:
+        return row
+    return ReplicaRow(row.tenant, row.machine, row.erased_through, token_hex(6), number)
+
+
+def note_erased(connection: sqlite3.Connection, through: int) -> None:
+    """Note the last erasure that the files are purged of."""
+    connection.execute(f"UPDATE main.{REPLICA} SET erased_through = ?", (through,))
 
 
 def write(connection: sqlite3.Connection, row: ReplicaRow) -> None:

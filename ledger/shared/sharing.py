@@ -110,8 +110,8 @@ def attach(store: EventStore, log: SharedLog, *, wait: bool = True) -> None:
 
 def _own(store: EventStore, log: SharedLog, row: ReplicaRow | None) -> ReplicaRow:
     """Return the row of a file with the name of this machine and an id of the file."""
-    row = ReplicaRow(log.tenant, log.machine, 0) if row is None else row._replace(machine=log.machine)
-    return replica_file.of_file(store.path, row)
+    erased_through, file, number = (row.erased_through, row.file, row.number) if row is not None else (0, "", 0)
+    return replica_file.of_file(store.path, ReplicaRow(log.tenant, log.machine, erased_through, file, number))
 
 
 def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
@@ -124,7 +124,7 @@ def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
             transaction.put_blob(blob.id, blob.data, blob.erased_by)
         transaction.append_rows(tail.rows)
         # A text of these events that is erased behind them is erased again when the rest is folded.
-        _note_erased(transaction, 0 if tail.is_cut else tail.tip.position)
+        replica_file.note_erased(transaction.connection, 0 if tail.is_cut else tail.tip.position)
 
 
 def _copy(store: EventStore, log: SharedLog) -> None:
@@ -139,13 +139,7 @@ def _copy(store: EventStore, log: SharedLog) -> None:
             check_links(transaction.position, transaction.head, Tail(tip, transaction.head, part, is_cut=not last))
             transaction.append_rows(part)
         # The snapshot holds no text that was erased before it.
-        _note_erased(transaction, tip.position)
-
-
-def _note_erased(transaction: Transaction, through: int) -> None:
-    row = replica_file.read(transaction.connection)
-    assert row is not None
-    replica_file.write(transaction.connection, row._replace(erased_through=through))
+        replica_file.note_erased(transaction.connection, tip.position)
 
 
 def _parted(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:

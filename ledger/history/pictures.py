@@ -134,6 +134,14 @@ def neighbors(why: Why) -> list[PicturedNeighbor]:
     return [*before[:MOST], *sources[:MOST], *after[:MOST]]
 
 
+def content_of(why: Why) -> str | None:
+    """Return the text of a belief, or of a value; None if it was erased."""
+    if why.value is not None:
+        return None if why.value.value is None else str(why.value.value)
+    subject = why.memory or why.observation
+    return subject.content if subject is not None else None
+
+
 def step_label(step: Step) -> str:
     """Return a step in a few words: its position, who gave which command, and the reason."""
     who = f" by {step.actor}" if step.actor else ""

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
-from ledger.web import beliefs
+from ledger import ConflictError, Ledger, LedgerError, NotFoundError, Page, RejectedError
+from ledger.web import acts, beliefs, looking, told
 from ledger.web.asking import Desk, Listing, View, WebQuestion, pairs_of
 from ledger.web.gate import FRONT, PageGate, WebSession
 from ledger.web.rendering import POLICY, environment, markdown
@@ -37,7 +37,15 @@ class WebPage:
 PAGES = {
     "beliefs": WebPage(beliefs.beliefs, "Beliefs"),
     "belief": WebPage(beliefs.belief),
+    "agent": WebPage(looking.agent, "What the agent would see"),
+    "review": WebPage(looking.review, "Review"),
+    "held": WebPage(looking.held, "Held"),
+    "timeline": WebPage(told.timeline, "Timeline"),
+    "trust": WebPage(told.trust, "Trust"),
+    "sessions": WebPage(looking.sessions, "Sessions"),
+    "session": WebPage(looking.session),
 }
+DO = "/do"  # takes every form
 
 
 class PageApp:
@@ -52,11 +60,14 @@ class PageApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        answer = await run_in_threadpool(self._answer, request)
+        body = await request.body()
+        answer = await run_in_threadpool(self._answer, request, body)
         await answer(scope, receive, send)
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, body: bytes) -> Response:
         try:
+            if request.method == "POST" and request.url.path == DO:
+                return self._done(body)
             return self._page(request)
         except LedgerError as error:
             kinds = ((NotFoundError, 404), (ConflictError, 409), (RejectedError, 400))
@@ -87,12 +98,24 @@ class PageApp:
         if not form:
             return self._html(view, asked)
         headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"'} if form == "jsonl" else None
-        return StreamingResponse(_exported(view, form), headers=headers, media_type=FORMS[form])
+        body = _exported(view, form)
+        if isinstance(body, bytes):
+            return Response(body, headers=headers, media_type=FORMS[form])
+        return StreamingResponse(body, headers=headers, media_type=FORMS[form])
 
-    def _html(self, view: View, asked: WebQuestion, **more: object) -> Response:
+    def _done(self, body: bytes) -> Response:
+        """Do what a form asks for, or show what it would do."""
+        form = acts.form_of(self._desk, body)
+        if acts.needs_preview(form):
+            asked = WebQuestion(self._desk, DO, ())
+            return self._html(acts.preview(asked, form), asked)
+        return RedirectResponse(acts.do(self._desk, form), 303)
+
+    def _html(self, view: View, asked: WebQuestion) -> Response:
         template = self._templates.get_template(view.template)
         labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
-        text = template.render(view=view, asked=asked, desk=self._desk, pages=labels, **view.data, **more)
+        done = acts.told_of(self._desk, asked.done) if asked.done else None
+        text = template.render(view=view, asked=asked, desk=self._desk, pages=labels, done=done, **view.data)
         return Response(text.encode("utf-8", "replace"), view.status, media_type="text/html; charset=utf-8")
 
     def _failed(self, request: Request, status: int, message: str) -> Response:
@@ -102,20 +125,34 @@ class PageApp:
         return self._html(View("failed.html", "This did not work", "", {"message": message}, status=status), asked)
 
 
-def _exported(view: View, form: str) -> Iterator[bytes]:
-    """Yield a page in another form; "jsonl" and "md" of a listing have every row that the filters select."""
+def _exported(view: View, form: str) -> bytes | Iterator[bytes]:
+    """Return a page in another form; "jsonl" and "md" of a listing have every row that the filters select."""
     listing: Listing[object] | None = view.listing
     if form == "json" or (form == "jsonl" and listing is None):
-        yield msgspec.json.encode(view.plain.get("plain") or view.plain) + b"\n"
-    elif listing is None:
-        yield view.markdown.encode("utf-8", "replace")
-    elif form == "jsonl":
-        for row in listing.every():
-            yield msgspec.json.encode(listing.plain(row)) + b"\n"
-    else:
-        yield f"# {view.title}\n\n{markdown(view.scope)}\n\n".encode("utf-8", "replace")
-        for row in listing.every():
+        return _encoder.encode(view.data.get("plain", view.plain)) + b"\n"
+    if listing is None:
+        return view.markdown.encode("utf-8", "replace")
+    head = f"# {view.title}\n\n{markdown(view.scope)}\n\n" if form == "md" else ""
+    return _rows(listing, form, head)
+
+
+def _rows(listing: Listing[object], form: str, head: str) -> Iterator[bytes]:
+    yield head.encode("utf-8", "replace")
+    for row in listing.every():
+        if form == "jsonl":
+            yield _encoder.encode(listing.plain(row)) + b"\n"
+        else:
             yield (listing.line(row) + "\n").encode("utf-8", "replace")
+
+
+def _of_page(value: object) -> object:
+    """Return what JSON has for a page of answers and a set: a list."""
+    if isinstance(value, Page | set | frozenset):
+        return list(value)
+    raise NotImplementedError(f"{type(value).__name__} is no data of a page")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_of_page)
 
 
 def make_app(

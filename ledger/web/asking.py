@@ -45,8 +45,12 @@ class WebQuestion:
     subject: str = ""
     ledger: Ledger | PastLedger = field(init=False)
     moment: str = field(init=False)
+    done: str = field(init=False)
+    undone: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.done, self.undone = self.word("done"), self.word("undone")  # said once, and in no link
+        self.pairs = [pair for pair in self.pairs if pair[0] not in ("done", "undone")]
         self.moment = self.desk.as_of or self.word("at")
         if not self.moment:
             self.ledger = self.desk.ledger

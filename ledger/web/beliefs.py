@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import cast, get_args
 
 from ledger import Memory, NotFoundError, Page, Why
-from ledger.history.pictures import confidence_svg, graph_mermaid, graph_svg, why_svg
+from ledger.history.pictures import confidence_svg, content_of, graph_mermaid, graph_svg, why_svg
 from ledger.types import Channel, MemoryStatus
 from ledger.web.asking import ROWS, Listing, View, WebQuestion, paged
 from ledger.web.rendering import markdown, when
@@ -163,6 +163,7 @@ def belief(asked: WebQuestion) -> View:
     data: dict[str, object] = {
         "why": why,
         "now": why.memory or why.observation or why.value,
+        "content": content_of(why),
         "points": points[-ROWS:],
         "sum": why_svg(why),
         "curve": confidence_svg(points),
@@ -188,9 +189,7 @@ def wordings(why: Why) -> list[dict[str, object]]:
         if step.in_effect and isinstance(step.data, dict) and "content" in step.data
     ]
     given = [(each.position, each.recorded_at, each.actor, each.reason, each.content) for each in why.wordings]
-    told, before = list[dict[str, object]](), None
-    for older in (*why.supersedes[-1:],):
-        before = older.content
+    told, before = list[dict[str, object]](), why.supersedes[-1].content if why.supersedes else None
     for position, at, actor, reason, content in given or steps:
         told.append(
             {"position": position, "at": at, "actor": actor, "reason": reason, "content": content, "before": before}
@@ -234,7 +233,7 @@ def belief_markdown(why: Why, asked: WebQuestion) -> str:
     """Return a belief as Markdown for a ticket: its text, its status, the steps of its confidence and its sources."""
     now = why.memory or why.observation or why.value
     status = getattr(now, "status", "")
-    lines = [f"# Belief `{why.id}`", "", markdown(getattr(now, "content", None), 1_000_000), ""]
+    lines = [f"# Belief `{why.id}`", "", markdown(content_of(why), 1_000_000), ""]
     lines += [
         f"- status: {status}",
         f"- confidence: {why.confidence:g}",

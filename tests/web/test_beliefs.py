@@ -106,7 +106,7 @@ def test_a_belief_adds_up_and_shows_the_words_it_is_from(ledger, browser):
     ledger.capture("What next?", "Green tea.", session="s2", memories_used=[memory.id])
     page = browser.get(f"/belief/{memory.id}")
     assert re.search(r"<mark>[^<]*prefer green tea", page.text)
-    assert "In 1 of 2 recorded prompts" in page.words and "/session/s2" in page.text
+    assert "In 1 of 2 recorded prompts" in page.words and "/session/named?name=s2" in page.text
     shown = [float(text) for text in re.findall(r'<td class="n">([+-][\d.e-]+)</td>', page.text)]
     assert sum(shown) == pytest.approx(ledger.memories.get(memory.id).confidence)
     assert page.text.count("<svg") >= 3
@@ -137,6 +137,15 @@ def test_the_page_of_the_past_stays_there(ledger):
     page = browser.get("/beliefs?at=99999")
     assert "The mast is up." in page.words and "is down" not in page.words and '<form class="acts' not in page.text
     assert "read only" in page.words
+
+
+def test_observations_and_values_have_a_page_too(ledger, browser):
+    tea = ledger.remember("The user drinks tea.")
+    seen = ledger.observations.add("All is well.", [tea.id])
+    value = ledger.values.put(("settings",), "city", {"name": "Lisbon"})
+    assert "All is well." in browser.get(f"/belief/{seen.id}").words
+    assert "Lisbon" in browser.get(f"/belief/{value.id}").words
+    assert "Lisbon" in browser.get(f"/belief/{value.id}.md").text
 
 
 def test_a_belief_as_markdown_is_no_more_than_text(ledger, browser):

@@ -55,6 +55,8 @@ def test_a_page_of_another_origin_gets_nothing_from_any_route(browser, route, me
     for foreign in (
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "null", "sec_fetch_site": "cross-site"},
+        {"origin": "null", "sec_fetch_site": "none"},
         {"origin": "http://localhost:8767"},
         {"origin": "http://127.0.0.1:9999", "sec_fetch_site": "same-site"},
         {"sec_fetch_site": "cross-site"},

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from ledger.cli.calling import ShellCall
+from ledger.cli.calling import ShellCall, opened
 from ledger.cli.output import Stopped, Usage, say
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.projects.folders import working_folder
@@ -97,15 +97,9 @@ def web(
         open: Open the browser, which gets the address from a private file.
         as_of: Show the memory as known then: a position, or a time with its offset.
     """
-    try:
+    with _named_if_missing():
         from ledger.web.serving import place
         from ledger.web.serving import serve as serve_page
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "jinja2", "markupsafe", "uvicorn", "h11"):
-            raise
-        raise RejectedError(
-            f'the page needs the package {error.name}: pip install "belief-ledger[web]"', rule="extra"
-        ) from None
     host, port = place(address)
     if not os.path.lexists(call.settings.path):
         raise NotFoundError(f"there is no ledger at {call.settings.path}; name one with --db or LEDGER_PATH")
@@ -117,6 +111,47 @@ def web(
     with _stopped_if_taken():
         serve_page(call.settings, host=host, port=port, writes=write, as_of=as_of, opens=open, ready=ready)
     return None
+
+
+def export_html(
+    call: ShellCall,
+    path: str,
+    page: Literal["beliefs", "belief", "session", "agent", "timeline", "review", "held", "trust"] = "beliefs",
+    subject: str = "",
+    *,
+    as_of: str | None = None,
+) -> object:
+    """Write a page of `memory-ledger web` as one file of HTML that needs nothing else.
+
+    Args:
+        path: A path where nothing exists; the file holds texts of the ledger.
+        page: The page; "agent" is the prompt of an agent.
+        subject: The id of the belief, the session, the question of the agent, the words of beliefs, or the actor of the timeline.
+        as_of: Show the memory as known then: a position, or a time with its offset.
+    """
+    with _named_if_missing():
+        from ledger.web import export_html as exported
+    if os.path.lexists(path):
+        raise RejectedError(f"the path {path} is taken; name one where nothing exists")
+    with opened(call, readonly=True) as ledger:
+        text = exported(ledger, page, subject, as_of=as_of)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return {"path": os.path.abspath(path), "bytes": os.path.getsize(path)}
+
+
+@contextmanager
+def _named_if_missing() -> Iterator[None]:
+    """Name the extra of the page if one of its packages is missing."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "jinja2", "markupsafe", "uvicorn", "h11"):
+            raise
+        raise RejectedError(
+            f'the page needs the package {error.name}: pip install "belief-ledger[web]"', rule="extra"
+        ) from None
 
 
 @contextmanager
@@ -185,4 +220,10 @@ def token(
     return {"name": made.name, "user": made.user, "token": made.token}
 
 
-DOORS: dict[str, Callable[..., object]] = {"mcp": mcp, "serve": serve, "token": token, "web": web}
+DOORS: dict[str, Callable[..., object]] = {
+    "mcp": mcp,
+    "serve": serve,
+    "token": token,
+    "web": web,
+    "export-html": export_html,
+}

@@ -69,6 +69,18 @@ class Why(Answer, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Why of {self.id}: {len(self.steps)} steps, confidence {self.confidence:g}>"
 
+    def _repr_html_(self) -> str:
+        """Return the steps as a table for a notebook; their changes add up to the confidence."""
+        from ledger.domain.html import table
+
+        rows = (
+            (step.position, step.command, step.actor or "", f"{step.delta:+g}", f"{step.confidence:g}", step.because)
+            for step in self.steps
+            if step.in_effect
+        )
+        head = ("position", "command", "by", "change", "confidence", "reason")
+        return table(f"{self.id}: confidence {self.confidence:g}", head, rows)
+
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
     """An event of the audit trail; ``data`` is its recorded data, with ids in place of texts that are stored elsewhere."""

@@ -68,6 +68,16 @@ class Memory(Answer, frozen=True):  # not kw_only, because long lists of memorie
     def __hash__(self) -> int:
         return hash((self.id, self.position))
 
+    def _repr_html_(self) -> str:
+        """Return the memory as a table for a notebook."""
+        from ledger.domain.html import table
+
+        shown = ("status", "kind", "confidence", "project", "valid_from", "valid_to", "tags", "sources", "id")
+        values = ((name, getattr(self, name)) for name in shown)
+        return table(
+            self.content, ("field", "value"), ((name, value) for name, value in values if value not in (None, ()))
+        )
+
     def effective_confidence(self, as_of: str | datetime | date) -> float:
         """Return the confidence at a moment: the confidence itself, unless the user's policy lets memories of this kind decay.
 

@@ -125,6 +125,12 @@ class Pack(Answer, frozen=True, kw_only=True):
         """Return ``as_text()``, so that ``print(pack)`` shows the text for the prompt."""
         return self.as_text()
 
+    def _repr_html_(self) -> str:
+        """Return ``as_text()`` for a notebook, with the number of items and the size."""
+        from ledger.domain.html import escaped, preformatted
+
+        return f"<p>{escaped(repr(self))}</p>{preformatted(self.as_text() or self.nothing)}"
+
     def as_text(self, *, ids: bool = False) -> str:
         """Return the items as a fenced list with a line for each, then the observations as a second list.
 

@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
+from jinja2 import Environment
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, Page, RejectedError
-from ledger.web import acts, beliefs, looking, told
+from ledger.web.acts import do, form_of, needs_preview, preview, told_of
 from ledger.web.asking import Desk, Listing, View, WebQuestion, pairs_of
+from ledger.web.beliefs import belief, beliefs
 from ledger.web.gate import FRONT, PageGate, WebSession
+from ledger.web.looking import agent, held, review, session, sessions
 from ledger.web.rendering import POLICY, environment, markdown
+from ledger.web.told import timeline, trust
 
 FORMS = {  # of a page: the end of its address, and the type of the answer
     "json": "application/json",
@@ -35,15 +39,15 @@ class WebPage:
 
 
 PAGES = {
-    "beliefs": WebPage(beliefs.beliefs, "Beliefs"),
-    "belief": WebPage(beliefs.belief),
-    "agent": WebPage(looking.agent, "What the agent would see"),
-    "review": WebPage(looking.review, "Review"),
-    "held": WebPage(looking.held, "Held"),
-    "timeline": WebPage(told.timeline, "Timeline"),
-    "trust": WebPage(told.trust, "Trust"),
-    "sessions": WebPage(looking.sessions, "Sessions"),
-    "session": WebPage(looking.session),
+    "beliefs": WebPage(beliefs, "Beliefs"),
+    "belief": WebPage(belief),
+    "agent": WebPage(agent, "What the agent would see"),
+    "review": WebPage(review, "Review"),
+    "held": WebPage(held, "Held"),
+    "timeline": WebPage(timeline, "Timeline"),
+    "trust": WebPage(trust, "Trust"),
+    "sessions": WebPage(sessions, "Sessions"),
+    "session": WebPage(session),
 }
 DO = "/do"  # takes every form
 
@@ -105,17 +109,14 @@ class PageApp:
 
     def _done(self, body: bytes) -> Response:
         """Do what a form asks for, or show what it would do."""
-        form = acts.form_of(self._desk, body)
-        if acts.needs_preview(form):
+        form = form_of(self._desk, body)
+        if needs_preview(form):
             asked = WebQuestion(self._desk, DO, ())
-            return self._html(acts.preview(asked, form), asked)
-        return RedirectResponse(acts.do(self._desk, form), 303)
+            return self._html(preview(asked, form), asked)
+        return RedirectResponse(do(self._desk, form), 303)
 
     def _html(self, view: View, asked: WebQuestion) -> Response:
-        template = self._templates.get_template(view.template)
-        labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
-        done = acts.told_of(self._desk, asked.done) if asked.done else None
-        text = template.render(view=view, asked=asked, desk=self._desk, pages=labels, done=done, **view.data)
+        text = html_of(self._templates, view, asked)
         return Response(text.encode("utf-8", "replace"), view.status, media_type="text/html; charset=utf-8")
 
     def _failed(self, request: Request, status: int, message: str) -> Response:
@@ -123,6 +124,14 @@ class PageApp:
             return PlainTextResponse(message + "\n", status)
         asked = WebQuestion(self._desk, request.url.path, ())
         return self._html(View("failed.html", "This did not work", "", {"message": message}, status=status), asked)
+
+
+def html_of(templates: Environment, view: View, asked: WebQuestion) -> str:
+    """Return a page as HTML."""
+    labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
+    done = told_of(asked.desk, asked.done) if asked.done else None
+    template = templates.get_template(view.template)
+    return template.render(view=view, asked=asked, desk=asked.desk, pages=labels, done=done, **view.data)
 
 
 def _exported(view: View, form: str) -> bytes | Iterator[bytes]:

@@ -1,0 +1,56 @@
+"""Answers in a notebook, and a page as one file."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command_line import run
+
+from ledger import Ledger, RejectedError
+from ledger.web import export_html
+
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><b> & end"
+
+
+@pytest.fixture
+def belief(ledger: Ledger) -> str:
+    turn = ledger.capture(SCRIPT, "Noted.", session=SCRIPT)
+    first = ledger.bind(actor=SCRIPT).remember(SCRIPT, sources=[turn.id], confidence=0.5)
+    ledger.memories.set_confidence(first.id, 0.7, reason=SCRIPT)
+    return ledger.supersede(first.id, SCRIPT + "2", reason=SCRIPT).id
+
+
+def test_answers_are_escaped_html_in_a_notebook(ledger, belief):
+    for answer in (ledger.memories.get(belief), ledger.why(belief), ledger.recall("alert")):
+        html = answer._repr_html_()
+        assert "&lt;script&gt;" in html or "Why" in repr(answer)
+        assert not re.search(r"<(?!/?(table|caption|thead|tbody|tr|th|td|p|pre)>)", html)
+
+
+def test_a_page_is_exported_as_one_file_that_needs_nothing_else(ledger, belief):
+    for page, subject in (
+        ("belief", belief),
+        ("beliefs", ""),
+        ("agent", "alert"),
+        ("timeline", ""),
+        ("session", SCRIPT),
+        ("trust", ""),
+    ):
+        html = export_html(ledger, page, subject)
+        assert "<h1>" in html and not re.search(r"<(script|form|img|link|footer)\b", html) and ' href="/' not in html
+        assert "default-src 'none'; style-src 'sha256-" in html
+    assert SCRIPT.replace("<", "&lt;").replace(">", "&gt;")[:30] in export_html(ledger, "belief", belief)
+    for wrong in (("nothing", ""), ("belief", "")):
+        with pytest.raises(RejectedError):
+            export_html(ledger, *wrong)
+
+
+def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path):
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        memory = ledger.remember("The user drinks tea.")
+    file = tmp_path / "belief.html"
+    done = run("export-html", str(file), "belief", memory.id, db=tmp_path / "memory.db")
+    assert done.exit_code == 0 and "The user drinks tea." in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+    assert run("export-html", str(file), db=tmp_path / "memory.db").exit_code == 4
+    assert run("export-html", str(tmp_path / "x.html"), "belief", "m_none", db=tmp_path / "memory.db").exit_code == 3

@@ -91,6 +91,7 @@ def _fill(db: Path) -> None:
         ledger.remember("a" * 300 + " is one long word.")
 
 
+@pytest.mark.slow
 def test_every_page_is_whole_at_each_width_in_light_and_dark(shown: Shown) -> None:
     with Ledger.open(shown.db, readonly=True) as ledger:
         subjects = [f"/belief/{memory.id}" for memory in ledger.memories.list()[:3]]

@@ -170,7 +170,7 @@ def _box(x: float, y: float, wide: float, above: str, text: str, *, strong: bool
     return (
         f'<rect x="{x + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="40" rx="6" fill="none" stroke="currentColor"'
         f' stroke-width="{2 if strong else 1}"/><text x="{x + 8:.1f}" y="{y + 15:.1f}" opacity="0.8">{_text(above)}</text>'
-        f'<text x="{x + 8:.1f}" y="{y + 32:.1f}">{_text(_short(text, 27))}</text>'
+        f'<text x="{x + 8:.1f}" y="{y + 32:.1f}">{_text(_short(text, 25))}</text>'
     )
 
 

@@ -520,7 +520,7 @@ class Ledger(LedgerRead):
         if not isinstance(create, bool) and create != "if_used":
             raise RejectedError(f"create must be true, false or 'if_used', not {create!r:.40}")
         if lock_timeout != 30.0:  # the default loads no module for its check
-            from ledger.core.stopping import check_seconds
+            from ledger.core.planning import check_seconds
 
             check_seconds(lock_timeout, "lock_timeout")
         if not readonly:
@@ -732,7 +732,7 @@ class Ledger(LedgerRead):
             StorageError: The log is damaged, or the disk is full.
         """
         from ledger.care import replaying
-        from ledger.core.stopping import Stopping
+        from ledger.core.planning import Stopping
 
         return replaying.replay(
             self._engine,
@@ -760,7 +760,7 @@ class Ledger(LedgerRead):
             DivergedError: The file has events that the shared log does not have.
             UnreachableError: The time is over, and the shared log cannot be reached.
         """
-        from ledger.core.stopping import Stopping
+        from ledger.core.planning import Stopping
         from ledger.shared import following
 
         following.wait(self._engine, position, Stopping(timeout, cancel))
@@ -955,7 +955,7 @@ class Ledger(LedgerRead):
             RejectedError: A text is blank, a message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
-        from ledger.core.stopping import Stopping
+        from ledger.core.planning import Stopping
         from ledger.extraction import adding
 
         request = adding.AddRequest(
@@ -1269,7 +1269,7 @@ class Ledger(LedgerRead):
             AmbiguousIdError: Several ids begin so.
             ConflictError: The call is inside a batch, or others keep writing about the same subject.
         """
-        from ledger.core.stopping import Stopping
+        from ledger.core.planning import Stopping
         from ledger.erasure import erasing
         from ledger.erasure.asked import ErasureChoices
 

@@ -9,7 +9,7 @@ import probe
 from msgspec.structs import replace
 
 from ledger import Ledger
-from ledger.core.log_reading import first_position
+from ledger.core.reads import first_position
 from ledger.events import EventData, EvidenceSource, ObservationFormed
 
 LONG_AGO = "2025-01-01T00:00:00.000000Z"

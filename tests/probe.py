@@ -54,7 +54,7 @@ def who(**given: str) -> Any:
 
 def event_data(connection: Any, position: int) -> Any:
     """What an event of the log says, on the connection of ``read``."""
-    from ledger.core.snapshot import event_data
+    from ledger.core.reads import event_data
 
     return event_data(connection, position)
 
@@ -106,7 +106,7 @@ def writer_held(ledger: Any) -> Iterator[Callable[[int], None]]:
 
     The context gives a function that waits until so many commands are in the queue.
     """
-    from ledger.core.grouping import QueuedCommand
+    from ledger.core.batches import QueuedCommand
 
     queue, free, begun = writer(ledger).queue, threading.Event(), threading.Event()
 

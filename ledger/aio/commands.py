@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
-from ledger.core.grouping import QueuedCommand
+from ledger.core.batches import QueuedCommand
 
 
 class TaskCommand(QueuedCommand):

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from ledger.core.grouping import waits_for_itself
+from ledger.core.batches import waits_for_itself
 from ledger.domain.errors import RejectedError
 from ledger.guards.guarding import Unscanned
 
 if TYPE_CHECKING:
-    from ledger.core.grouping import CommitQueue
+    from ledger.core.batches import CommitQueue
     from ledger.types import Cancel
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Threads:
 
     async def iterate(self, begin: Callable[[Cancel], Iterator[T]], cancel: Cancel | None) -> AsyncIterator[T]:
         """Iterate on a thread of the iteration's own, which ends with the iteration or the ledger."""
-        from ledger.core.stopping import check_call, is_called_off
+        from ledger.core.planning import check_call, is_called_off
 
         self._check_usable()
         check_call(None, cancel)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ledger.care import answers, care, rebuilding
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, page
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.log.paths import StrPath
 from ledger.types import Cancel, Page
 

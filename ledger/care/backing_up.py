@@ -15,7 +15,8 @@ from ledger.care.fitting import tables_fit
 from ledger.care.opening import OpenRequest, check_owner, open_engine
 from ledger.care.rebuilding import damages
 from ledger.core.engine import Engine
-from ledger.core.log_reading import owner, read_event
+from ledger.core.folding import owner
+from ledger.core.reads import read_event
 from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, RejectedError, StorageError
 from ledger.erasure import completing, erasing
 from ledger.events import LedgerCreated

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 
-from ledger.core.log_reading import WRITER, blobs_named, is_for_newer_writers, least
+from ledger.core.reads import WRITER, blobs_named, is_for_newer_writers, least
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import mapper

@@ -20,7 +20,7 @@ from ledger.care import answers
 from ledger.care.opening import held_by_another
 from ledger.core.clock import now
 from ledger.core.engine import Engine
-from ledger.core.log_reading import READER, WRITER, last_upgrade, least, read_event
+from ledger.core.reads import READER, WRITER, last_upgrade, least, read_event
 from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError
 from ledger.domain.harmless import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ledger.core.log_reading import check_tables
+from ledger.core.reads import check_tables
 from ledger.domain.errors import ConflictError
 from ledger.proof.schema_check import is_misshapen
 

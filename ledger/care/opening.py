@@ -12,20 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from ledger.care.fitting import tables_fit
+from ledger.core.batches import CommitQueue
 from ledger.core.clock import Clock, Random, now, system_random
 from ledger.core.engine import Engine
-from ledger.core.grouping import CommitQueue
-from ledger.core.log_reading import (
-    READER,
-    WRITER,
-    check_format,
-    check_tables,
-    check_upgrade,
-    last_upgrade,
-    owner,
-    read_event,
-)
+from ledger.core.folding import check_format, check_upgrade, owner
 from ledger.core.own import Own
+from ledger.core.reads import READER, WRITER, check_tables, last_upgrade, read_event
 from ledger.core.who import CHANNELS, Who, check_name
 from ledger.domain.errors import (
     ConflictError,
@@ -446,7 +438,7 @@ def _write_first_event(store: EventStore, default: Who, clock: Clock, random: Ra
 
 
 def _first_event(store: EventStore, default: Who, clock: Clock, random: Random, *, hopes: bool) -> LedgerCreated:
-    from ledger.core.pipeline import Writer
+    from ledger.core.command import Writer
 
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
     with store.command(hopes=hopes) as transaction:

@@ -12,7 +12,7 @@ from ledger.domain.late import name_as_known
 from ledger.types import Since
 
 if TYPE_CHECKING:
-    from ledger.core.reading_engine import ReadingEngine
+    from ledger.core.engine import ReadingEngine
 
 
 def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:

@@ -1,32 +1,152 @@
-"""The parts that every command and query of the present works with: one open file, the clock, the ids and the models."""
+"""The parts that every command and query works with: file, clock, ids and models; and the state that a query reads."""
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from ledger.core.apart import fold_to
+from msgspec import Struct
+
 from ledger.core.clock import Clock, Random, stored_time
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import Snapshot
+from ledger.core.folding import fold_to
+from ledger.core.reads import check_tables
 from ledger.core.who import Who
-from ledger.domain.errors import ConflictError, RejectedError
+from ledger.domain.errors import ConflictError, RejectedError, StorageError
 from ledger.domain.late import once
 from ledger.events import LedgerCreated
+from ledger.log import closed
 from ledger.log.event_store import EventStore
 from ledger.log.past_views import Prepare
+from ledger.sessions.rules.patterns import NamePatterns
+from projections.core.as_of import Times
+from projections.core.projector import tables_of
 from projections.core.rows import Connection
+from projections.search.counting import Counts
+from projections.search.text_hits import Rarity
 
 if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
+    from ledger.core.command import Writer
+    from ledger.core.own import Own
+    from ledger.core.planning import Stopping
     from ledger.core.settings import Settings
-    from ledger.core.stopping import Stopping
     from ledger.domain.errors import LedgerError
     from ledger.guards.scanner import Scanner
     from ledger.log.shared.port import SharedLog
     from ledger.models.port import Model, NamedSummarizer
+    from ledger.sessions.counting import Counter
+    from ledger.vectors.embedding import VectorSearch
+
+_OPEN = nullcontext()  # nothing is suspended
+
+
+class Snapshot(Struct, frozen=True):
+    """The state that a query reads, now or at a moment.
+
+    Attributes:
+        connection: The tables of that state.
+        secret: The ledger's secret.
+        valid: A time of the world: reads answer with what was true at that time.
+        now: Returns the present, or for a past moment the latest time recorded by then.
+        schema: The schema of the text indexes: "main" for the file, "temp" if this process folded its own.
+        position: The position of a past moment that is read from today's tables; None if the tables are of that state.
+        is_past: True for a past moment: texts of it may be missing both in the indexes and among the texts that wait for them.
+    """
+
+    connection: Connection
+    secret: bytes
+    valid: str | None
+    now: Callable[[], str]
+    schema: str = "main"
+    position: int | None = None
+    is_past: bool = False
+
+
+class ReadingEngine(ABC):
+    """The parts of a ledger that a read needs; ``Engine`` reads the present and ``PastEngine`` a moment of the past.
+
+    Each read is one consistent snapshot, waits for no writer and appends nothing. What writes takes an ``Engine``, so a type
+    checker refuses a write through the past.
+    """
+
+    counter: Counter
+    vectors: VectorSearch | None = None
+    patterns = NamePatterns()  # of the sessions that are kept out
+    own: Own | None = None  # the user's own projections
+    valid: str | None = None  # a time of the world: reads answer with what was true at that time
+
+    def __init__(self, created: LedgerCreated) -> None:
+        self.created = created
+        try:
+            self.secret = bytes.fromhex(created.secret)
+        except ValueError:
+            raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
+        self.times, self.rarity, self.counts = Times(), Rarity(), Counts()
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Return the absolute path of the file."""
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """Return the position of the last event that this engine reads."""
+
+    @property
+    @abstractmethod
+    def folded_privately(self) -> bool:
+        """Return True if this process folds its own tables, because it cannot use the projections of the file."""
+
+    @abstractmethod
+    def now(self) -> str:
+        """Return the present of this engine, as a stored time."""
+
+    @abstractmethod
+    def write_waiting(self) -> None:
+        """Write what an open batch keeps back, so that a read finds it."""
+
+    @abstractmethod
+    def connection(self) -> AbstractContextManager[Connection]:
+        """Return a context with a connection on one state of the tables."""
+
+    @abstractmethod
+    def view(self, prepare: Prepare) -> AbstractContextManager[Connection]:
+        """Return a context with a connection on the committed state on which ``prepare`` was run, for queries in SQL."""
+
+    @abstractmethod
+    def seen(self, connection: Connection) -> Snapshot:
+        """Return the snapshot that a connection of this engine reads."""
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Yield a snapshot for queries."""
+        with self.reading() as connection:
+            yield self.seen(connection)
+
+    @contextmanager
+    def reading(self, *, stale: bool = False) -> Iterator[Connection]:
+        """Yield the connection of a snapshot, after a check of the tables.
+
+        Reading a table of a suspended projection raises ``SuspendedError``, unless ``stale`` is true.
+        """
+        self.write_waiting()
+        with self.connection() as connection:
+            _, suspended = check_tables(connection, self.secret)
+            try:
+                with closed.reading(connection, {} if stale else tables_of(suspended)) if suspended else _OPEN:
+                    yield connection
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise RejectedError(
+                    f"an argument holds a text or a number that cannot be stored ({type(error).__name__})"
+                ) from None
+
+    def keeps_out(self, *names: str) -> str:
+        """Return "ignored" or "stateless" if a pattern keeps out a session of one of these names; "" if none does."""
+        kinds = {self.patterns.kind(name) for name in names}
+        return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
 
 
 class MachineSharing(Protocol):
@@ -80,7 +200,7 @@ class Engine(ReadingEngine):
     @once
     def writer(self) -> Writer:
         """Return the writing side. It is made for the first command, because a process that only reads never loads it."""
-        from ledger.core.pipeline import Writer
+        from ledger.core.command import Writer
 
         with self._making_writer:
             if (made := self._writer) is None:

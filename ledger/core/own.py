@@ -15,7 +15,7 @@ from contextlib import nullcontext
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import decode_where, read_stream
+from ledger.core.reads import decode_where, read_stream
 from ledger.domain.errors import ConflictError, LedgerError, SuspendedError
 from ledger.events import WAYS_BACK, AnyEvent, Unknown
 from ledger.log.event_store import EventStore, Transaction

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime
 
-from ledger.core.apart import fold_to
-from ledger.core.engine import Engine
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import Snapshot
+from ledger.core.engine import Engine, ReadingEngine, Snapshot
+from ledger.core.folding import fold_to
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.log.past_views import Prepare

@@ -8,9 +8,8 @@ from contextlib import closing, contextmanager, suppress
 from msgspec.structs import replace
 
 from ledger.core import own
-from ledger.core.engine import Engine
-from ledger.core.log_reading import check_tables
-from ledger.core.reading_engine import ReadingEngine
+from ledger.core.engine import Engine, ReadingEngine
+from ledger.core.reads import check_tables
 from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
 from ledger.log import closed
 from ledger.log.questions import Bounds, BoundsOfUser, ask, undecoded

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers, chunking, given_chunks, queries, rules

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.core.log_reading import read_event, start_behind
-from ledger.core.snapshot import NOWHERE, Snapshot, load, scope_of
+from ledger.core.engine import Snapshot
+from ledger.core.reads import NOWHERE, load, read_event, scope_of, start_behind
 from ledger.documents import answers
 from ledger.documents.rules import DocumentState
 from ledger.domain.metadata import Pairs

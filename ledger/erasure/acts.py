@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ledger.core.log_reading import read_event, read_stream
+from ledger.core.reads import read_event, read_stream
 from ledger.events import (
     LEDGER_STREAM,
     AnyEvent,

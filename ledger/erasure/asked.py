@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ledger.core.log_reading import find_row, first_position, read_event
-from ledger.core.snapshot import NOWHERE, named
+from ledger.core.reads import NOWHERE, find_row, first_position, named, read_event
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import is_prefix, kind_of, message_place

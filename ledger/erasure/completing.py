@@ -9,7 +9,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import DamagedError, LedgerError

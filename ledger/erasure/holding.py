@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import first_position, read_event, read_stream
+from ledger.core.reads import first_position, read_event, read_stream
 from ledger.domain.errors import RejectedError
 from ledger.domain.quotes import Needles
 from ledger.domain.spans import merged

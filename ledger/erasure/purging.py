@@ -19,8 +19,8 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from ledger.core.log_reading import FoldReading
-from ledger.core.pipeline import Writer
+from ledger.core.command import Writer
+from ledger.core.folding import FoldReading
 from ledger.domain.errors import StorageError
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_event, read_stream
+from ledger.core.reads import read_event, read_stream
 from ledger.domain.ids import message_id, message_place
 from ledger.erasure import conversations
 from ledger.erasure.conversations import MESSAGE, REPAIR, SUMMARY

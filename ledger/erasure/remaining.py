@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.domain.quotes import excerpt
 from ledger.erasure import answers, scanning
 from ledger.erasure import rules as erasure

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import decode_where, read_event
+from ledger.core.reads import decode_where, read_event
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.erasure.purging import Purge, Purging

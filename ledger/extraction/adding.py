@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
-from ledger.core.snapshot import NOWHERE, named
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
+from ledger.core.reads import NOWHERE, named, read_event
 from ledger.core.who import Who
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.text import normalise

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ledger.core.engine import Engine
-from ledger.core.snapshot import load, stream_of
-from ledger.core.stopping import check_call
+from ledger.core.planning import check_call
+from ledger.core.reads import load, stream_of
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError

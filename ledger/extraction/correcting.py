@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_messages
-from ledger.core.snapshot import load
+from ledger.core.reads import load, read_messages
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError, RejectedError

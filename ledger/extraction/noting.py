@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ledger.core.snapshot import load
+from ledger.core.reads import load
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import counted
 from ledger.english.wishes import WISHES

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_messages
-from ledger.core.snapshot import load, texts_at
+from ledger.core.reads import load, read_messages, texts_at
 from ledger.core.work import Work
 from ledger.english.extractor import EXTRACTOR
 from ledger.english.salience import GATES

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.core.snapshot import load
-from ledger.core.stopping import check_call, is_called_off
+from ledger.core.planning import check_call, is_called_off
+from ledger.core.reads import load
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.snapshot import load
+from ledger.core.reads import load
 from ledger.domain.tokens import estimate
 from ledger.extraction.applying import FACT_SHOWN_CHARS, SHOWN
 from ledger.extraction.lines import ConversationLine

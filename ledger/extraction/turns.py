@@ -8,8 +8,7 @@ from copy import deepcopy
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
-from ledger.core.snapshot import event_data, text_of, texts_at
+from ledger.core.reads import event_data, read_event, text_of, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError

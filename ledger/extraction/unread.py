@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_messages
-from ledger.core.snapshot import NOWHERE, load, named, scope_of
+from ledger.core.reads import NOWHERE, load, named, read_messages, scope_of
 from ledger.core.who import Who
 from ledger.domain import spans, times
 from ledger.domain.errors import ConflictError, RejectedError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ledger.core.snapshot import Snapshot, believed, scope_of
+from ledger.core.engine import Snapshot
+from ledger.core.reads import believed, scope_of
 from ledger.domain.text import check_text
 from ledger.graph import answers
 from ledger.memories.rules import relation_form

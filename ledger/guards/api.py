@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, page
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport

@@ -8,12 +8,10 @@ from typing import Any
 import msgspec
 
 from ledger import events as e
-from ledger.core.engine import Engine
-from ledger.core.log_reading import decode_range, read_event, read_stream
+from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.paging import CAP
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LIST_LIMIT, listed, load, text_of
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
+from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ledger.core.answer import answer_of
+from ledger.core.engine import ReadingEngine
 from ledger.core.paging import CAP
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LIST_LIMIT, listed
+from ledger.core.reads import LIST_LIMIT, listed
 from ledger.guards import answers
 from projections.core.conditions import NEWEST, Start
 from projections.views import control

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, get_args
 
 from ledger.core.area import Area
 from ledger.core.paging import LIMIT, checked_limit, found, page
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of, texts

@@ -11,9 +11,19 @@ import msgspec
 from msgspec import Struct
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import first_position, read_blob, read_event, read_stream
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import NOWHERE, PAGE_CAP, load, named, owned_stream, scope_of
+from ledger.core.engine import ReadingEngine
+from ledger.core.reads import (
+    NOWHERE,
+    PAGE_CAP,
+    first_position,
+    load,
+    named,
+    owned_stream,
+    read_blob,
+    read_event,
+    read_stream,
+    scope_of,
+)
 from ledger.core.who import Time
 from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown

@@ -8,9 +8,8 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import NamedTuple
 
-from ledger.core.log_reading import first_position
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import owned_stream
+from ledger.core.engine import ReadingEngine
+from ledger.core.reads import first_position, owned_stream
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids
 from ledger.events import AnyEvent, MemoriesMerged

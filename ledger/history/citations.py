@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ledger.core.log_reading import read_event, read_stream
+from ledger.core.reads import read_event, read_stream
 from ledger.events import BY_MODEL, CITES, AnyEvent, MessageAppended, ModelCalled, of
 from projections.core.rows import Connection
 from projections.views import audit, control

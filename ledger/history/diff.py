@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ledger.core.engine import Engine
 from ledger.core.past import Instant, PastEngine, committed, position_of
-from ledger.core.snapshot import NOWHERE, scope_of
+from ledger.core.reads import NOWHERE, scope_of
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import answers
 from ledger.log.reading import read_tip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.core.reading_engine import ReadingEngine
+from ledger.core.engine import ReadingEngine
 from ledger.domain.errors import NotFoundError
 from ledger.domain.harmless import one_line
 from ledger.history import answers

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledger.core.area import callback
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.importers import moving
 from ledger.importers.answers import MoveReport

@@ -12,7 +12,7 @@ from ledger.importers.source import Source
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.core.stopping import Stopping
+    from ledger.core.planning import Stopping
 
 CLIENT = "interactions"
 

@@ -42,7 +42,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct, field
 
 from ledger.api import Ledger
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.domain import times
 from ledger.domain.errors import BusyError, ConflictError, KeyReusedError, NotFoundError, RejectedError
 from ledger.domain.ids import uuid7

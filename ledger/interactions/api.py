@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from msgspec.structs import replace
 
 from ledger.core.area import Area, callback
-from ledger.core.log_reading import place_in_time
 from ledger.core.paging import LIMIT, found, page
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
+from ledger.core.reads import place_in_time
 from ledger.core.who import Who
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError

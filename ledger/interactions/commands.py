@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import find_row, read_all, read_event
-from ledger.core.snapshot import load, texts_at
+from ledger.core.reads import find_row, load, read_all, read_event, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules

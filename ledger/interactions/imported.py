@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from ledger.core import keys
+from ledger.core import steps
 from ledger.core.engine import Engine
 from ledger.interactions.lines import ImportedLine
 from projections.core.rows import Connection
@@ -72,7 +72,7 @@ class LineRecognition:
         harmless, cleaned = self._writer.guard.harmless, list[_CleanedLine]()
         for number, line in lines:
             fields = tuple(field or None for field in msgspec.structs.astuple(line))
-            encoded = keys.encoded(fields)
+            encoded = steps.encoded(fields)
             cleaned.append(_CleanedLine(number, line, fields, encoded, harmless(encoded, fields)))
         return cleaned
 
@@ -99,7 +99,7 @@ class LineRecognition:
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
         return _DigestedLine(
             content,
-            keys.recorded(self._writer, self._user, keys.encoded(["capture", content])),
+            steps.arguments_digest(self._writer, self._user, steps.encoded(["capture", content])),
             f"import:{line.number}:{line.line.occurred_at or ''}:{sizes}",
         )
 

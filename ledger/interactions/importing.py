@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ledger.core import given_files
 from ledger.core.engine import Engine
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from ledger.core.log_reading import find_row
+from ledger.core.reads import find_row
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.english.matching import SUBSTRING, Match, Response, judge, sought

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ledger.core.log_reading import start_behind, start_in_time
-from ledger.core.snapshot import NOWHERE, Snapshot, event_data, load, named, scope_of, text_of, texts_at
+from ledger.core.engine import Snapshot
+from ledger.core.reads import NOWHERE, event_data, load, named, scope_of, start_behind, start_in_time, text_of, texts_at
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection

@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_event, read_stream
-from ledger.core.pipeline import Writer
+from ledger.core.command import Writer
+from ledger.core.reads import read_event, read_stream
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.core.area import Area
-from ledger.core.log_reading import place_in_time
 from ledger.core.paging import LIMIT, found, page
+from ledger.core.reads import place_in_time
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.text import one_of, plural

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.core.log_reading import read_stream
+from ledger.core.reads import read_stream
 from ledger.core.work import Work
 from ledger.domain.confidence import shown
 from ledger.domain.errors import RejectedError

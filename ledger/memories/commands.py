@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from ledger.core.pipeline import Writer
+from ledger.core.command import Writer
 from ledger.core.who import Time, Who
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.times import days_between, fixed

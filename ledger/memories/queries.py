@@ -8,16 +8,17 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import first_position, start_behind, start_in_time
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import (
+from ledger.core.engine import ReadingEngine, Snapshot
+from ledger.core.reads import (
     NOWHERE,
-    Snapshot,
     believed,
     event_data,
+    first_position,
     load,
     owned_stream,
     scope_of,
+    start_behind,
+    start_in_time,
     text_of,
     texts_at,
 )

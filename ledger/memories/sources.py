@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import is_prefix, message_place

@@ -9,8 +9,7 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import find_row
-from ledger.core.snapshot import event_data, load, text_of, texts_at
+from ledger.core.reads import event_data, find_row, load, text_of, texts_at
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.ids import message_place

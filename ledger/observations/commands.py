@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_all, read_stream
+from ledger.core.reads import read_all, read_stream
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers as document_answers

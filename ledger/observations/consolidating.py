@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import find_row
-from ledger.core.snapshot import NOWHERE, named
+from ledger.core.reads import NOWHERE, find_row, named
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain import ids

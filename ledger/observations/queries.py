@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.core.log_reading import Place, find_row, first_position, read_event, read_stream
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import NOWHERE, event_data, load, scope_of, stream_of, text_of, texts_at
+from ledger.core.engine import ReadingEngine
+from ledger.core.reads import (
+    NOWHERE,
+    Place,
+    event_data,
+    find_row,
+    first_position,
+    load,
+    read_event,
+    read_stream,
+    scope_of,
+    stream_of,
+    text_of,
+    texts_at,
+)
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError

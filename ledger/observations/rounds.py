@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct, field
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import find_row
-from ledger.core.snapshot import event_data, load, text_of, texts_at
+from ledger.core.reads import event_data, find_row, load, text_of, texts_at
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.ids import message_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import asdict, replace
 
-from ledger.core.reading_engine import ReadingEngine
+from ledger.core.engine import ReadingEngine
 from ledger.policy import answers
 from ledger.policy.rules import policy_of
 from projections.views import control, projects

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ledger.core.engine import Engine
+from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.own import Own, stand
 from ledger.core.past import PastEngine
-from ledger.core.reading_engine import ReadingEngine
 from ledger.domain.errors import RejectedError
 from ledger.log.reading import read_tip
 from projections.core import own_registry as registry

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ledger.core.snapshot import Snapshot
+from ledger.core.engine import Snapshot
 from ledger.domain.ids import is_prefix
 from ledger.log import replica_file
 from ledger.projects import answers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import start_behind
-from ledger.core.snapshot import NOWHERE, Snapshot, load, named
+from ledger.core.engine import Snapshot
+from ledger.core.reads import NOWHERE, load, named, start_behind
 from ledger.projects import answers
 from ledger.projects.rules import ProjectState
 from projections.core.rows import Connection

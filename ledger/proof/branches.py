@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from ledger.core.log_reading import branchings
+from ledger.core.folding import branchings
 from ledger.domain.errors import RejectedError
 from ledger.log import copies
 from ledger.proof.checkpoints import Stated

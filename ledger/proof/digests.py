@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from ledger.core.reading_engine import ReadingEngine
+from ledger.core.engine import ReadingEngine
 from projections.core import digests
 from projections.views import memories, projects
 from projections.views.memories import MemoryFilter

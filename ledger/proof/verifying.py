@@ -17,7 +17,8 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from ledger.core.log_reading import FoldReading, blobs_named, first_unknown, is_for_newer_writers
+from ledger.core.folding import FoldReading, first_unknown
+from ledger.core.reads import blobs_named, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.log import mapper, replica_file

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.log_reading import first_position
-from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, named
+from ledger.core.engine import Snapshot
+from ledger.core.reads import LIST_CAP, NOWHERE, first_position, named
 from ledger.domain import passages as pieces
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, flags, normalise
@@ -73,7 +73,7 @@ from projections.views import memories, sessions, summaries
 from projections.views.interactions import BY_RULES
 
 if TYPE_CHECKING:
-    from ledger.core.reading_engine import ReadingEngine
+    from ledger.core.engine import ReadingEngine
     from ledger.core.who import Who
 
 AMONG = ("memories", "chunks", "turns")

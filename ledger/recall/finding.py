@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.snapshot import Snapshot, believed
+from ledger.core.engine import Snapshot
+from ledger.core.reads import believed
 from ledger.domain import confidence as confidence_rules
 from ledger.english import spelling
 from ledger.english.dates import day_words
@@ -39,7 +40,7 @@ from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import control, memories, quarantine, sessions
 
 if TYPE_CHECKING:
-    from ledger.core.reading_engine import ReadingEngine
+    from ledger.core.engine import ReadingEngine
     from ledger.vectors.embedding import QueryVector as Sought
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.log_reading import first_position
-from ledger.core.snapshot import believed
+from ledger.core.reads import believed, first_position
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.harmless import fenced
 from ledger.domain.text import normalise
@@ -31,8 +30,7 @@ from projections.search.observation_hits import Hits, ObservationScope
 from projections.views import observations
 
 if TYPE_CHECKING:
-    from ledger.core.reading_engine import ReadingEngine
-    from ledger.core.snapshot import Snapshot
+    from ledger.core.engine import ReadingEngine, Snapshot
 
 POOL = 60  # the most matching observations that are read first, the best of them
 DEEPER = 20_000  # the most that are read if too few of the first have live sources

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
-from ledger.core.snapshot import NOWHERE
+from ledger.core.reads import NOWHERE
 from ledger.domain.ids import message_id
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, share_stems, stems_in_order

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ledger.core.engine import Engine
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LIST_CAP, NOWHERE, Snapshot, named
+from ledger.core.engine import Engine, ReadingEngine, Snapshot
+from ledger.core.reads import LIST_CAP, NOWHERE, named
 from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import counted

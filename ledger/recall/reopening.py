@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json
 from msgspec.structs import replace
 
-from ledger.core.engine import Engine
-from ledger.core.log_reading import first_position, read_event
+from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.past import at
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import text_of
+from ledger.core.reads import first_position, read_event, text_of
 from ledger.core.who import Who
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError

@@ -8,7 +8,7 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.snapshot import LIST_CAP
+from ledger.core.reads import LIST_CAP
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LIST_CAP, Snapshot, believed, named
+from ledger.core.engine import ReadingEngine, Snapshot
+from ledger.core.reads import LIST_CAP, believed, named
 from ledger.domain.text import one_of
 from ledger.memories.state import MemoryState
 from ledger.projects.answers import StateEntry

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.snapshot import NOWHERE, load, scope_of
+from ledger.core.reads import NOWHERE, load, scope_of
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.confidence import ONE, millionths

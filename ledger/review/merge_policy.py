@@ -15,7 +15,7 @@ from operator import mul
 
 from msgspec import Struct
 
-from ledger.core.log_reading import find_row
+from ledger.core.reads import find_row
 from ledger.core.work import Work
 from ledger.english import near
 from ledger.events import MergeProposed

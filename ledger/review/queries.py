@@ -7,9 +7,8 @@ from itertools import islice
 from typing import TypeVar
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import Place, start_behind
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import NOWHERE, load, scope_of
+from ledger.core.engine import ReadingEngine
+from ledger.core.reads import NOWHERE, Place, load, scope_of, start_behind
 from ledger.domain.confidence import shown
 from ledger.memories.shown import memories_shown
 from ledger.memories.state import since

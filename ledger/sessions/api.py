@@ -59,7 +59,7 @@ from ledger.types import (
 from projections.core.conditions import Start
 
 if TYPE_CHECKING:
-    from ledger.core.reading_engine import ReadingEngine
+    from ledger.core.engine import ReadingEngine
     from ledger.types import ModelLike, SummarizerLike
 
 SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.2, 120.0, 20

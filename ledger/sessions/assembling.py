@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_known
 from ledger.core.past import at
+from ledger.core.reads import read_known
 from ledger.core.work import Work
 from ledger.domain.errors import ReadOnlyError, RejectedError
 from ledger.domain.text import one_of

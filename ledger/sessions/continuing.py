@@ -12,10 +12,8 @@ from functools import cached_property
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ledger.core.log_reading import read_known
-from ledger.core.optimistic import optimistic
-from ledger.core.snapshot import load
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping, optimistic
+from ledger.core.reads import load, read_known
 from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import RejectedError

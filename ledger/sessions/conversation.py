@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ledger.core.engine import Engine
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import load
+from ledger.core.engine import Engine, ReadingEngine
+from ledger.core.reads import load
 from ledger.core.who import Who
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, ReadOnlyError
@@ -19,7 +18,7 @@ from projections.core.rows import Connection
 from projections.views import projects
 
 if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
+    from ledger.core.command import Writer
 
 NO_PATTERNS = NamePatterns()
 

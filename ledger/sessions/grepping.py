@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.snapshot import listed
+from ledger.core.reads import listed
 from ledger.core.who import Time
 from ledger.domain import times
 from ledger.domain.errors import RejectedError

@@ -9,9 +9,20 @@ from itertools import islice
 from msgspec import UNSET, Struct
 
 from ledger.core.answer import answer_of
-from ledger.core.log_reading import read_known, read_messages, start_behind
-from ledger.core.reading_engine import ReadingEngine
-from ledger.core.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
+from ledger.core.engine import ReadingEngine
+from ledger.core.reads import (
+    LIST_LIMIT,
+    MEMORY_CAP,
+    NOWHERE,
+    event_data,
+    listed,
+    load,
+    read_known,
+    read_messages,
+    scope_of,
+    start_behind,
+    text_of,
+)
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
 from ledger.domain.metadata import NO_PAIRS, Pairs, of_row

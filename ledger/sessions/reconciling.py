@@ -11,8 +11,8 @@ from itertools import chain, count
 from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
-from ledger.core.optimistic import Moved, optimistic
-from ledger.core.snapshot import event_data
+from ledger.core.planning import Moved, optimistic
+from ledger.core.reads import event_data
 from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain import times

@@ -146,7 +146,7 @@ def _appended(
 ) -> Outcome:
     """Append checked messages in one command.
 
-    ``expected`` 0 stands for a session without messages. The pipeline would also refuse a session that was cleared or only named
+    ``expected`` 0 stands for a session without messages. The writer would also refuse a session that was cleared or only named
     before.
     """
     counted = events_of(conversation, lines)

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from ledger.care import answers
 from ledger.care.opening import OpenRequest, open_engine
-from ledger.core.log_reading import blobs_named
+from ledger.core.reads import blobs_named
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.log import mapper, replica_file
 from ledger.log.event_store import EventStore

@@ -13,7 +13,7 @@ from itertools import islice
 from weakref import ref
 
 from ledger.core.engine import Engine
-from ledger.core.stopping import LOOK_SECONDS, Stopping
+from ledger.core.planning import LOOK_SECONDS, Stopping
 from ledger.domain.errors import DivergedError, LedgerError, RejectedError, UnreachableError
 from ledger.domain.text import check_text
 from ledger.erasure import redacting, replicas

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from ledger.core.log_reading import read_event, read_stream
+from ledger.core.reads import read_event, read_stream
 from ledger.domain.errors import UnknownEventError
 from ledger.domain.ids import message_place
 from ledger.events import (

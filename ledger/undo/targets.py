@@ -7,8 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ledger.core.log_reading import read_all, read_event
-from ledger.core.snapshot import NOWHERE, named
+from ledger.core.reads import NOWHERE, named, read_all, read_event
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text

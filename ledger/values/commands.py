@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ledger.core import expecting
+from ledger.core import steps
 from ledger.core.engine import Engine
-from ledger.core.log_reading import read_event
-from ledger.core.snapshot import event_data, text_of
+from ledger.core.reads import event_data, read_event, text_of
 from ledger.core.who import Expected, Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import times
@@ -72,11 +71,11 @@ def put(
 def _check_expected(work: Work, expected: Expected, state: ValueState | None, namespace: Namespace, key: str) -> None:
     """Raise ``ConflictError`` if the key was changed after the expected position, or has a value although 0 is expected.
 
-    The pipeline checks ``expected`` of other commands against the last change of the subject. A key needs a check of its own:
+    The writer checks ``expected`` of other commands against the last change of the subject. A key needs a check of its own:
     after a move the last change of the key is no change of a value that the key has now. 0 asks for a key without a value
     now; the key may have had one before. An expiry is a change, recorded or not.
     """
-    expecting.check_end(work, expected)
+    steps.check_end(work, expected)
     if not expected.position:
         if state is not None and state.is_alive(work.recorded_at):
             raise ConflictError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import islice
 
-from ledger.core.snapshot import Snapshot, event_data, text_of
+from ledger.core.engine import Snapshot
+from ledger.core.reads import event_data, text_of
 from ledger.domain.errors import NotFoundError
 from ledger.types import Json
 from ledger.values import answers, rules

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledger.core.area import Area, callback
 from ledger.core.paging import LIMIT, of_all, page
-from ledger.core.stopping import Stopping
+from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import flags
 from ledger.types import Cancel, Page

@@ -21,7 +21,7 @@ from projections.search.ranking import VECTOR
 from projections.search.vectors import Key, Text, VectorEntry
 
 if TYPE_CHECKING:
-    from ledger.core.pipeline import Writer
+    from ledger.core.command import Writer
 
 FILL, FILL_BATCH, FILL_SECONDS = 256, 16, 0.25  # most texts, batch and time for vectors that a search makes on the way
 INSIDE_A_BATCH = "vectors not used: no model is called inside a batch"

@@ -378,7 +378,7 @@ async def test_an_exception_takes_back_the_whole_function(path):
 
 @running
 async def test_a_function_in_a_batch_is_one_commit_beyond_the_bounds_of_a_batch(path, monkeypatch):
-    monkeypatch.setattr("ledger.core.batch.BATCH_EVENTS", 3)
+    monkeypatch.setattr("ledger.core.batches.BATCH_EVENTS", 3)
 
     def fail(plain):
         for number in range(8):

@@ -10,7 +10,7 @@ from absence import absent
 from soundness import assert_sound, contents, types
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
-from ledger.core import batch as writing
+from ledger.core import batches as writing
 
 
 @pytest.fixture

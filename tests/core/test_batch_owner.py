@@ -14,7 +14,7 @@ import pytest
 from soundness import assert_sound
 
 from ledger import BusyError, ConflictError, Ledger, RejectedError
-from ledger.core import batch as bounds
+from ledger.core import batches as bounds
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from tampering import raw
 
 from ledger import Ledger, NewerFormatError, RejectedError, events
-from ledger.core import log_reading, pipeline
+from ledger.core import command, folding, reads
 from ledger.core.who import Who
 from ledger.events import LedgerUpgraded, Text, Traits
 from ledger.guards import guarding, watching
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 def later() -> Any:
     """Inside, this is that release."""
     patch = pytest.MonkeyPatch()
-    for module, name in ((log_reading, "WRITER"), (pipeline, "FORMAT")):
+    for module, name in ((reads, "WRITER"), (folding, "WRITER"), (command, "FORMAT")):
         patch.setattr(module, name, 2)
     patch.setitem(mapper.TYPES, "Brewed", Brewed)
     patch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 1))
@@ -115,4 +115,4 @@ def test_a_threat_in_the_first_use_is_quarantined_by_its_own_position(path: Path
 
 
 def test_no_type_is_of_a_later_format_than_this_product_writes() -> None:
-    assert [kind for kind in events.TYPES.values() if not 1 <= kind.traits.since <= log_reading.WRITER] == []
+    assert [kind for kind in events.TYPES.values() if not 1 <= kind.traits.since <= reads.WRITER] == []

@@ -15,7 +15,8 @@ import pytest
 from soundness import assert_sound, contents, types
 
 from ledger import BusyError, ConflictError, Ledger, NotFoundError, RejectedError, StorageError
-from ledger.core import expecting, grouping
+from ledger.core import batches
+from ledger.core.work import Tables
 from ledger.domain.errors import DamagedError
 
 THREADS = 40
@@ -81,7 +82,7 @@ def test_commands_that_wait_are_one_commit(ledger, threads, commits):
 
 
 def test_a_commit_has_at_most_sixty_four_commands(ledger, threads, commits, monkeypatch):
-    monkeypatch.setattr(grouping, "GROUP", 16)
+    monkeypatch.setattr(batches, "GROUP", 16)
     works = [lambda n=n: ledger.remember(f"The memory {n}.") for n in range(THREADS)]
     with queued(ledger, threads, *works) as futures:
         assert [outcome(future) for future in futures] == [None] * THREADS
@@ -118,17 +119,17 @@ def test_a_refused_command_leaves_the_others_and_its_refusal_is_recorded(ledger,
 
 
 def test_a_command_that_fails_half_way_is_taken_back_alone_and_forgotten(ledger, threads, commits, monkeypatch):
-    note = expecting.note
+    learn = Tables.learn
 
-    def fail(work, events):
-        note(work, events)
+    def fail(tables, events):
+        learn(tables, events)
         if (
             events[-1].envelope.data.__class__.__name__ == "MemoryCaptured"
             and "poison" in events[-1].envelope.data.content
         ):
             raise DamagedError("memories", 7)
 
-    monkeypatch.setattr(expecting, "note", fail)
+    monkeypatch.setattr(Tables, "learn", fail)
     with queued(
         ledger,
         threads,
@@ -199,14 +200,14 @@ def test_a_refusal_that_was_rolled_back_with_its_group_is_recorded_again(ledger,
 
 def test_a_refusal_that_could_not_be_recorded_is_recorded_the_next_time(ledger, monkeypatch):
     ledger.policy.set(memory_chars=20)
-    note, failures = expecting.note, [DamagedError("refusals")]
+    learn, failures = Tables.learn, [DamagedError("refusals")]
 
-    def fail_once(work, events):
-        note(work, events)
+    def fail_once(tables, events):
+        learn(tables, events)
         if failures and type(events[-1].envelope.data).__name__ == "WriteRefused":
             raise failures.pop()
 
-    monkeypatch.setattr(expecting, "note", fail_once)
+    monkeypatch.setattr(Tables, "learn", fail_once)
     for error in (DamagedError, RejectedError):
         with pytest.raises(error):
             ledger.remember("One memory too many.")
@@ -358,7 +359,7 @@ def test_a_fold_may_not_call_the_ledger_through_the_queue_either(ledger):
 
 
 def test_the_thread_ends_when_nothing_comes_so_a_forgotten_ledger_goes(tmp_path, monkeypatch):
-    monkeypatch.setattr(grouping, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(batches, "IDLE_SECONDS", 0.01)
     ledger = Ledger.temporary(group_commit=True)
     ledger.remember("One.")
     while any(thread.name == "ledger-writer" for thread in threading.enumerate()):

@@ -48,7 +48,7 @@ def test_every_append_is_told_by_its_types_and_no_text_is(tmp_path: Path, caplog
         ledger.maintenance.rebuild()
         ledger.erase(ledger.remember("Something kept apart.").id, reason="about a kite")
     text = told(caplog)
-    assert "ledger.core.pipeline DEBUG remember: MemoryCaptured at" in text
+    assert "ledger.core.command DEBUG remember: MemoryCaptured at" in text
     assert "INFO rebuilt from" in text and "INFO the erasure " in text and "is completed" in text
     assert [word for word in WORDS if word in text.lower()] == []
     assert {each.name.partition(".")[0] for each in caplog.records} == {"ledger"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ledger.api import Ledger
-from ledger.core import snapshot
+from ledger.core import reads
 from ledger.events import AnyEvent
 from ledger.log import mapper
 from projections.core.conditions import Start
@@ -119,8 +119,8 @@ def test_a_listing_without_full_texts_reads_no_long_response(tmp_path: Path, mon
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         response = "A window seat. " * 10_000
         ledger.capture("Which seat?", response, summary="The seat.", context={"shown": ["seat"]}, project="trip")
-        read, whole = list[str](), snapshot.text_of
-        monkeypatch.setattr(snapshot, "text_of", lambda *given: read.append(whole(*given) or "") or read[-1])
+        read, whole = list[str](), reads.text_of
+        monkeypatch.setattr(reads, "text_of", lambda *given: read.append(whole(*given) or "") or read[-1])
         (slim,) = ledger.interactions.list(text=False, project="trip")
         assert read == ["The seat."] and [getattr(slim, name) for name in left_out] == [None] * 2
         (full,) = ledger.interactions.list(project="trip")

@@ -19,8 +19,8 @@ from conftest import folded_from_zero
 from embedder import Words
 
 from ledger import Ledger, RejectedError
-from ledger.core import stopping
-from ledger.core.stopping import Stopping
+from ledger.core import planning
+from ledger.core.planning import Stopping
 from ledger.erasure import erasing
 from ledger.guards import quarantining
 from ledger.interactions import importing
@@ -52,7 +52,7 @@ def ends(monkeypatch: pytest.MonkeyPatch, how: str, times: int) -> dict[str, Any
     if how == "a function":
         return {"cancel": Later(times).is_set}
     clock = itertools.count()
-    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     return {"timeout": times + 0.5}
 
 
@@ -149,11 +149,11 @@ def test_a_worker_that_follows_ends_while_it_waits(ledger: Ledger, monkeypatch: 
     for how in HOWS:
         with pytest.MonkeyPatch.context() as patch:
             given = ends(patch, how, 12)
-            patch.setattr(stopping, "LOOK_SECONDS", 0.001)
+            patch.setattr(planning, "LOOK_SECONDS", 0.001)
             if how != "a deadline":
                 patch.setattr("ledger.jobs.running.LOOK_SECONDS", 0.001)
             else:
-                patch.setattr(stopping.time, "sleep", lambda seconds: None, raising=False)
+                patch.setattr(planning.time, "sleep", lambda seconds: None, raising=False)
             assert {each.failures for each in ledger.jobs.work(follow=True, **given)} == {0}, how
 
 

@@ -292,7 +292,7 @@ def test_of_twenty_that_create_a_file_one_does(ledger: Ledger, tool: LedgerMemor
 def test_a_directory_beyond_every_bound_moves_whole_or_not_at_all(
     ledger: Ledger, tool: LedgerMemoryTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.core.batch.BATCH_EVENTS", 3)
+    monkeypatch.setattr("ledger.core.batches.BATCH_EVENTS", 3)
     for number in range(8):
         call(tool, "create", f"/memories/old/{number}", file_text="tea")
     call(tool, "create", "/memories/old/z" + "/deep" * 28 + "/last", file_text="tea")  # as deep as a path can be

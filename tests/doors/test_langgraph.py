@@ -267,7 +267,7 @@ def test_twenty_tasks_lose_nothing(ledger: Ledger, store: LedgerStore) -> None:
 def test_a_batch_beyond_every_bound_is_written_whole_or_not_at_all(
     store: LedgerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.core.batch.BATCH_EVENTS", 3)
+    monkeypatch.setattr("ledger.core.batches.BATCH_EVENTS", 3)
     puts = [PutOp(FACTS, str(number), {"n": number}) for number in range(8)]
     with pytest.raises(RejectedError, match="secret"):
         store.batch([*puts, PutOp(FACTS, "refused", {"text": SECRET})])

@@ -685,7 +685,7 @@ def test_a_call_that_is_done_in_time_was_not_stopped(memory: Ledger) -> None:
 KILLED = """
 import json, os, sys
 from ledger import Ledger
-from ledger.core.pipeline import Writer
+from ledger.core.command import Writer
 
 path, after = sys.argv[1], int(sys.argv[2])
 run, done = Writer.run, 0

@@ -11,7 +11,7 @@ from conftest import folded_from_zero
 from turns import Scripted, say
 
 from ledger import ConflictError, Ledger
-from ledger.core.snapshot import load
+from ledger.core.reads import load
 from ledger.events import ObservationRetracted
 from ledger.extraction import rule_findings
 

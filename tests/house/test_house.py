@@ -404,7 +404,7 @@ def test_a_new_ledger_and_a_file_of_lines_load_nothing_that_they_do_without(tmp_
 
 
 WRITING = (
-    *("ledger.core.pipeline", "ledger.core.work", "ledger.core.tables"),
+    *("ledger.core.command", "ledger.core.work"),
     *("ledger.guards.guarding", "ledger.guards.watching", "ledger.guards.secrets", "ledger.guards.threats"),
     *(
         "ledger.memories.admission",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from examples import EVENTS
 
-from ledger.core.tables import CHANGING
+from ledger.core.work import CHANGING
 from ledger.domain.ids import KINDS
 from ledger.erasure import planning
 from ledger.erasure import rules as erasure

@@ -19,7 +19,7 @@ from soundness import assert_sound, contents, problems, tables, types
 from tampering import TABLES, raw
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.core.log_reading import FoldReading
+from ledger.core.folding import FoldReading
 from ledger.log.alone import APPLICATION_ID
 from ledger.log.event_store import EventStore
 from ledger.log.sqlite_files import FORMAT, SCHEMA, no_tables

@@ -18,7 +18,7 @@ from full import full
 from reads import NOON, READS, answers, prepared, put
 
 from ledger import Ledger, LedgerError, SuspendedError
-from ledger.core.log_reading import read_event
+from ledger.core.reads import read_event
 from ledger.types import SessionName
 from projections.core.projector import Projector, projections
 from projections.core.rows import Table

@@ -15,7 +15,7 @@ from soundness import contents
 
 from ledger import AsyncLedger, Ledger
 from ledger.care import rebuilding
-from ledger.core.log_reading import READER, WRITER
+from ledger.core.reads import READER, WRITER
 from ledger.domain.errors import BusyError, ConflictError, NewerFormatError, RejectedError
 from ledger.events import FORMAT, LEDGER_STREAM, LedgerUpgraded
 from ledger.log.event_store import EventStore

@@ -36,7 +36,7 @@ from unittest.mock import patch
 import msgspec
 
 from ledger import Ledger, PastLedger
-from ledger.core.log_reading import decode_range
+from ledger.core.reads import decode_range
 from ledger.events import TYPES, Envelope
 from ledger.log.integrity import ErasedContents, check_chain
 from ledger.log.rows import COLUMNS

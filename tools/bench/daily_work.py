@@ -19,7 +19,9 @@ from tools.bench.measuring import Texts, import_first, reading
 
 Work = Callable[[], object]
 
-decode_range = import_first("ledger.core.log_reading", "ledger.engine.log_reading", "ledger.log_reading").decode_range
+decode_range = import_first(
+    "ledger.core.reads", "ledger.core.log_reading", "ledger.engine.log_reading", "ledger.log_reading"
+).decode_range
 
 OLD = not hasattr(Ledger, "bind")  # a commit from before the methods were gathered in namespaces
 OLD_NAMES = {

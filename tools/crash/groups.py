@@ -17,7 +17,7 @@ from typing import Any
 
 from ledger import Ledger
 from ledger.aio import AsyncLedger
-from ledger.core import grouping
+from ledger.core import batches
 from tools.crash.checking import Folds, look, lost
 from tools.crash.kills import fork
 from tools.crash.result import Result
@@ -114,17 +114,17 @@ def write_for_ever(path: Path, ack: Path, name: str) -> None:
 
 def acknowledge_early() -> None:
     """Acknowledge each command when it is decided and not after the commit, a fault that a kill must show."""
-    decide = grouping.QueuedCommand.decide
+    decide = batches.QueuedCommand.decide
 
-    def decided(self: grouping.QueuedCommand) -> None:
+    def decided(self: batches.QueuedCommand) -> None:
         decide(self)
         self.deliver([self])
         time.sleep(0.002)  # so that the commit comes later than the acknowledgement is written
 
-    def release(settled: Sequence[grouping.ThreadCommand]) -> None:
+    def release(settled: Sequence[batches.ThreadCommand]) -> None:
         for queued in settled:
             with suppress(RuntimeError):  # the second delivery, after the commit
                 queued.done.release()
 
-    fault: Any = grouping
+    fault: Any = batches
     fault.QueuedCommand.decide, fault.ThreadCommand.deliver = decided, staticmethod(release)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import ledger.care.backing_up
-import ledger.core.tables
+import ledger.core.work
 import ledger.log.event_store
 import ledger.log.sqlite_files
 import ledger.memories.admission
@@ -372,7 +372,7 @@ def documents_in_parts() -> None:
 
 def projections_apart() -> None:
     """Commit the events and the checkpoint before the rows of the projections."""
-    fold = ledger.core.tables.Tables.fold
+    fold = ledger.core.work.Tables.fold
 
     def apart(self: Any, transaction: Any, events: Any) -> None:
         if not transaction.deferred and transaction.position > 1:
@@ -380,4 +380,4 @@ def projections_apart() -> None:
             transaction.renew()
         fold(self, transaction, events)
 
-    ledger.core.tables.Tables.fold = apart  # type: ignore[method-assign]
+    ledger.core.work.Tables.fold = apart  # type: ignore[method-assign]

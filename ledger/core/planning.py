@@ -1,12 +1,73 @@
-"""The end of a long call: a deadline or a cancellation, checked outside the lock between two pieces of its work."""
+"""Long commands: plans that are made without the lock and checked under it, bounds on one act, and the end of a long call."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from ledger.domain.errors import RejectedError
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.domain.text import LIST_ITEMS
 from ledger.types import Cancel
+from projections.views import control
+
+P = TypeVar("P")
+R = TypeVar("R")
+ATTEMPTS = 4
+
+
+class Moved(Exception):
+    """The state that a plan rests on has changed."""
+
+
+def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Callable[[], R] | None = None) -> R:
+    """Return the result of ``decide``, which runs a command by a plan and raises ``Moved`` if the plan no longer holds.
+
+    After ``ATTEMPTS`` failures ``at_last`` plans and decides under the lock, where nothing changes.
+
+    Raises:
+        ConflictError: Every attempt failed and there is no ``at_last``.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return decide(plan())
+        except Moved:
+            continue
+    if at_last is None:
+        raise ConflictError(
+            f"other writers changed the same subjects during all {ATTEMPTS} attempts; nothing was written, try again"
+        )
+    return at_last()
+
+
+# --- the size of one act ----------------------------------------------------------------------------------------------
+
+MOST_EVENTS = 50_000  # of one act, for which others wait: about 20 seconds of the writer's lock
+
+ALLOWED = "exclusive=True allows it all the same"
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def parts(positions: Iterable[int]) -> list[Spans]:
+    """Return positions as lists of ranges, at most 2,000 ranges an event, for lists in events are bounded."""
+    spans = control.ranges(positions)
+    return [spans[start : start + LIST_ITEMS] for start in range(0, len(spans), LIST_ITEMS)]
+
+
+def check_size(events: int, *, exclusive: bool, allowed: str = ALLOWED) -> None:
+    """Raise ``RejectedError`` if an act concerns more events than others should have to wait for, unless it is ``exclusive``."""
+    if events > MOST_EVENTS and not exclusive:
+        raise RejectedError(
+            f"this concerns {events:,} events, and more than {MOST_EVENTS:,} would keep others waiting for long; {allowed}",
+            rule="size",
+            limit=MOST_EVENTS,
+            requested=events,
+        )
+
+
+# --- the end of a long call --------------------------------------------------------------------------------------------
 
 LOOK_SECONDS = 0.1  # the pause between two calls of the cancel function while the call waits
 

@@ -1,7 +1,10 @@
-"""The write path: one command is one append, decided under the writer's lock, written, folded and committed.
+"""The recipe of a command: one append, decided under the writer's lock, written, folded and committed.
 
-``Writer.run`` is the only way into the log; ``run`` and ``_decide`` list its steps in order. A command's body reads through
-``Work`` and emits events. Nothing is written before the body has returned, so a refusal leaves no trace but its own event.
+``Writer.run`` is the only way into the log. ``run``, ``_decide`` and ``append`` list its steps in order: the guards, the key, the
+body, the expectation, trust, the guards again, the append, the fold. The steps that few commands take stand in ``steps.py``.
+
+A command's body reads through ``Work`` and emits events. Nothing is written before the body has returned, so a refusal leaves
+no trace but its own event.
 """
 
 from __future__ import annotations
@@ -16,13 +19,11 @@ from itertools import chain
 from types import TracebackType
 from typing import Any
 
-from ledger.core import expecting, keys, trust
-from ledger.core.batch import CommandBatch
+from ledger.core import steps
+from ledger.core.batches import CommandBatch, CommitQueue
 from ledger.core.clock import Clock, Random, now
-from ledger.core.grouping import CommitQueue
-from ledger.core.log_reading import READER
-from ledger.core.optimistic import ATTEMPTS
-from ledger.core.refusals import RefusalCounter
+from ledger.core.planning import ATTEMPTS
+from ledger.core.reads import READER
 from ledger.core.who import Who
 from ledger.core.work import Body, Means, Outcome, Work
 from ledger.domain import ids
@@ -51,22 +52,6 @@ _ALONE = ("erase", "maintenance.rebuild")  # commands that are never grouped
 _log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
 
-class _Whole:
-    """The context of a command that its transaction takes back whole after an error; the same refusal is recorded again."""
-
-    __slots__ = ("_refusals",)
-
-    def __init__(self, refusals: RefusalCounter) -> None:
-        self._refusals = refusals
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            self._refusals.forget()
-
-
 class Writer(Means):
     """The writing side of one open ledger: the tables under the lock, the clock, the ids and the open batch."""
 
@@ -82,7 +67,7 @@ class Writer(Means):
         super().__init__(secret, clock, random, scanners)
         self.store, self.ledger_id = store, ledger_id
         self._own_turn, self._hopeful_turn = store.command(), store.command(hopes=True)
-        self._refusals = RefusalCounter()
+        self._refusals = steps.RefusalCounter()
         self._batch: CommandBatch | None = None
         self._is_grouping = False
         self._whole = _Whole(self._refusals)
@@ -105,11 +90,9 @@ class Writer(Means):
             arguments: The arguments by which a repetition with the same idempotency key is recognised.
             texts: The texts that the body writes, in any structure, if they are not those of ``arguments``.
         """
-        key = keys.given(self, command, who, arguments) if who.key is not None else None
-        if (
-            self.store.is_of_thread
-        ):  # a batch, or a group whose other commands wait: the caller scans, and submits it again
-            room = HELD_CHARS if self._is_grouping else None
+        key = steps.given_key(self, command, who, arguments) if who.key is not None else None
+        if self.store.is_of_thread:  # a batch, or a group whose other commands wait
+            room = HELD_CHARS if self._is_grouping else None  # without room the caller scans, and submits it again
             outcome = self._run(command, who, body, arguments, key, {}, room)
             self.after_commit()
             return outcome
@@ -155,7 +138,7 @@ class Writer(Means):
         who: Who,
         body: Body,
         arguments: object,
-        given: keys.GivenKey | None,
+        given: steps.GivenKey | None,
         scans: Scans,
         room: int | None,
         *,
@@ -182,28 +165,28 @@ class Writer(Means):
         raise refusal  # the event of the refusal is committed
 
     def _decide(
-        self, transaction: Transaction, command: str, who: Who, body: Body, given: keys.GivenKey | None
+        self, transaction: Transaction, command: str, who: Who, body: Body, given: steps.GivenKey | None
     ) -> Outcome:
         """Take a command to its answer; each line is a step that is defined elsewhere."""
         with self.tables.closed():  # a decision reads no suspended projection
             self.guard.check_people(who)
-            key = given.by(self.policy(who.user)) if given is not None else None
-            if key is not None and (known := keys.answer(self, key, command)) is not None:
+            key = given.by(self.policy(who.user).secrets) if given is not None else None
+            if key is not None and (known := steps.first_answer(self, key, command)) is not None:
                 return known
             work = Work(self, transaction, command, who, self.now())
             subject = body(work)
             if who.expected is not None:
-                expecting.check(work, who.expected)
+                steps.check_expected(work, who.expected)
             if distrusted := self.tables.distrusted():
-                trust.check(work, distrusted)
+                steps.check_trusted(work, distrusted)
             quarantined = watch(self.guard, work)
-            bearer = keys.bearer(self, work, subject) if key is not None else subject
+            bearer = steps.key_bearer(self, work, subject) if key is not None else subject
             self.guard.check_all_scanned()
         with self._apart(transaction):
             events = self.append(work, key, bearer)
             return self._outcome(work, subject, events, quarantined=quarantined > 0)
 
-    def append(self, work: Work, key: keys.Key | None = None, bearer: str = LEDGER_STREAM) -> list[AnyEvent]:
+    def append(self, work: Work, key: steps.Key | None = None, bearer: str = LEDGER_STREAM) -> list[AnyEvent]:
         """Append the emitted events and fold them, both or neither."""
         if not work.emitted:
             return []
@@ -220,14 +203,15 @@ class Writer(Means):
         except BaseException:
             transaction.spoil()  # events without their rows must not be committed, not even by a batch that goes on
             raise
-        expecting.note(work, events)
+        if work.who.expected is not None:  # what a call wrote itself is no change by somebody else
+            work.who.expected.own.update(event.position for event in events)
         self.tables.learn(events)
         if _log.isEnabledFor(logging.DEBUG):
             for event in events:
                 _log.debug("%s: %s at %d of %s", work.command, event.type, event.position, event.stream)
         return events
 
-    def _write(self, work: Work, key: keys.Key | None, bearer: str) -> list[AnyEvent]:
+    def _write(self, work: Work, key: steps.Key | None, bearer: str) -> list[AnyEvent]:
         """Append each event in its envelope to the log; the last event on the stream ``bearer`` carries the key."""
         transaction, who, position = work.transaction, work.who, work.transaction.position
         versions: dict[str, int] = {}
@@ -243,9 +227,8 @@ class Writer(Means):
             versions[stream] = version + 1
             random = self.random(16)
             event_id = ids.uuid7(self.nanoseconds(work.recorded_at, position), random[:8])
-            carried = (
-                key.key if key is not None and at == last else None
-            )  # a repeat answers with the state after this event
+            # a repeat answers with the state after the event that carries the key
+            carried = key.key if key is not None and at == last else None
             envelope: Envelope[Any] = Envelope(
                 event_id=event_id,
                 schema=data.schema,
@@ -450,3 +433,19 @@ class Writer(Means):
     def index_waiting(self) -> None:
         """Index the waiting texts before a search, unless another writer is active."""
         self.store.write_now(self.tables.index_waiting)
+
+
+class _Whole:
+    """The context of a command that its transaction takes back whole after an error; the same refusal is recorded again."""
+
+    __slots__ = ("_refusals",)
+
+    def __init__(self, refusals: steps.RefusalCounter) -> None:
+        self._refusals = refusals
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._refusals.forget()

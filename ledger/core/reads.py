@@ -1,31 +1,30 @@
-"""Reads of the log through any connection: one event, one stream, a range, and the row of an id."""
+"""Reads through any connection: events, streams and ranges of the log, the row of an id, and the ways from rows to texts."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import starmap
-
-from msgspec.structs import replace
+from typing import Any
 
 from ledger.domain import ids
 from ledger.domain.errors import (
     AmbiguousIdError,
     ConflictError,
     DamagedError,
-    NewerFormatError,
+    RejectedError,
     StorageError,
     UnknownEventError,
 )
-from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, Blob, LedgerBranched, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.log import mapper, sqlite_files
+from ledger.domain.text import check_text
+from ledger.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.log import mapper
 from ledger.log.rows import digest as digest_of
 from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
-from projections.core.rows import Connection, parted
-from projections.views import audit, sessions
+from projections.core.rows import Connection
+from projections.views import audit, memories, projects, sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # of random bytes before the text of a blob
@@ -34,6 +33,10 @@ _DIGEST = (
     "CASE WHEN erased_by IS NULL THEN digest END"  # of the state; an erasure changed the state and kept the digest
 )
 READ_ROWS = 64  # rows fetched at a time, few enough to stay in the processor's cache until they are decoded
+NOWHERE = "nowhere"  # stands for a name that nothing has
+LIST_LIMIT, LIST_CAP = 50, 500
+MEMORY_CAP = 1_000_000
+PAGE_CAP = 1_001  # the longest page, and one item more, which shows if there is another page
 
 
 def first_position(connection: Connection, stream: str) -> int | None:
@@ -276,153 +279,11 @@ def damaged_blob(connection: Connection, blob: str) -> DamagedError:
     return DamagedError("events", position, f"names the text {blob}, which is missing or is not as it was recorded")
 
 
-def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
-    """Yield the events between two positions for a fold that decisions rest on.
-
-    Raises:
-        UnknownEventError: This product does not know an event. A newer version first appends LedgerUpgraded, after which
-            this version writes no more, so such a row is damage.
-    """
-    for event in decode_range(connection, first, last):
-        if isinstance(event.data, Unknown):
-            check_upgrade(connection, last_upgrade(connection))
-            raise _unexplained(event.position, event.type)
-        yield event
-
-
-class FoldReading:
-    """The log for folds, through the connection that ``connect`` returns at the time."""
-
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        self._connect = connect
-
-    def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
-        return read_streams(self._connect(), streams, up_to)
-
-    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-        """Return (stream, first position) of every stream with an event in these ranges, by first position."""
-        connection = self._connect()
-        sql = (
-            "SELECT DISTINCT stream, CASE version WHEN 1 THEN position ELSE"
-            " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END"
-            " FROM events e WHERE position "
-        )
-        single = [first for first, last in ranges if first == last]
-        queries: list[tuple[str, tuple[int, ...]]] = [
-            (f"{sql}BETWEEN ? AND ?", span) for span in ranges if span[0] < span[1]
-        ]
-        queries += [(f"{sql}IN ({', '.join('?' * len(part))})", part) for part in parted(single)]
-        streams = {stream: first for query in queries for stream, first in connection.execute(*query)}
-        return sorted(streams.items(), key=lambda item: item[1])
-
-    def blob(self, blob: str) -> str | None:
-        return read_blob(self._connect(), blob)
-
-    def events(self, first: int, last: int) -> Iterator[AnyEvent]:
-        return decode_range(self._connect(), first, last)
-
-    def known(self, first: int, last: int) -> Iterator[AnyEvent]:
-        return decode_known(self._connect(), first, last)
-
-
-class ReadingOn(FoldReading):
-    """The log for callers that only read: rows of unknown types that are not events are left out."""
-
-    def events(self, first: int, last: int) -> Iterator[AnyEvent]:
-        sql = "SELECT position FROM main.events WHERE position BETWEEN ? AND ?"
-        known = f" AND type NOT IN ({', '.join('?' * len(TYPES))}) ORDER BY position"
-        for (position,) in self._connect().execute(sql + known, (first, last, *TYPES)).fetchall():
-            with suppress(DamagedError):
-                read_event(self._connect(), position)
-                continue
-            yield from super().events(first, position - 1)
-            first = position + 1
-        yield from super().events(first, last)
-
-
-# --- the ledger's id ----------------------------------------------------------------------------------------------------
-
-
-def branchings(connection: Connection) -> list[AnyEvent]:
-    """Return the events at which this log became the log of another ledger, oldest first."""
-    sql = (
-        "SELECT position, stream, version, type, state FROM main.events WHERE stream = ? AND type = ? ORDER BY version"
-    )
-    rows = connection.execute(sql, (LEDGER_STREAM, LedgerBranched.__name__))
-    return [mapper.decode(row[0], 1, *row[1:]) for row in rows]
-
-
-def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
-    """Return the first event with the ledger's present id, which differs in a branch.
-
-    The id comes from the projections, or from the log if they are missing or do not state the first event's id.
-    """
-    with suppress(sqlite3.Error):
-        if connection.execute("SELECT ledger FROM main.checkpoint WHERE id = 1").fetchall() == [(created.ledger_id,)]:
-            return created
-    branches = branchings(connection)
-    return replace(created, ledger_id=branches[-1].data.ledger_id) if branches else created
-
-
-# --- the format that the log requires -----------------------------------------------------------------------------------
-
-
 def last_upgrade(connection: Connection, after: int = 0) -> int | None:
     """Return the position of the last LedgerUpgraded after a position; None if there is none."""
     sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
     position: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
     return position
-
-
-def check_log_since(connection: Connection, after: int) -> None:
-    """Check the events that others wrote after a position.
-
-    Raises:
-        NewerFormatError: A newer version wrote to the log, so this version may not write any more.
-        UnknownEventError: This version may write, but does not know an event.
-    """
-    if (version := connection.execute("PRAGMA main.user_version").fetchone()[0]) > sqlite_files.FORMAT:
-        raise NewerFormatError(
-            f"a newer version gave this ledger the file format {version}, and this product writes {sqlite_files.FORMAT}:"
-            " open it with readonly=True"
-        )
-    check_upgrade(connection, last_upgrade(connection, after))
-    if (unknown := first_unknown(connection, after)) is not None:
-        raise _unexplained(*unknown)
-
-
-def check_upgrade(connection: Connection, position: int | None, *, readonly: bool = False) -> None:
-    event = read_event(connection, position) if position is not None else None
-    if event is not None:
-        check_format(*least(event), readonly=readonly)
-
-
-def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
-    if least_reader > READER:
-        raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
-    if least_writer > WRITER and not readonly:
-        raise NewerFormatError(
-            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}:"
-            " open it with readonly=True"
-        )
-
-
-def _unexplained(position: int, type_: str) -> UnknownEventError:
-    return UnknownEventError(
-        f"the log is damaged: this product does not know the {mapper.unknown(type_)} at position {position}, and no upgrade"
-        " before it says that a newer version wrote it. readonly=True reads the whole log, and recover() copies the log up"
-        " to that position"
-    )
-
-
-def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | None:
-    """Return the position and type of the first event after a position whose type this product does not know."""
-    known = ", ".join("?" * len(TYPES))
-    sql = (
-        f"SELECT position, type FROM main.events WHERE position > ? AND type NOT IN ({known}) ORDER BY position LIMIT 1"
-    )
-    row = connection.execute(sql, (after, *TYPES)).fetchone()
-    return (row[0], str(row[1])) if row is not None else None
 
 
 def least(event: AnyEvent) -> tuple[int, int]:
@@ -432,3 +293,103 @@ def least(event: AnyEvent) -> tuple[int, int]:
     decoded = json.loads(bytes(event.data.raw))
     reader, writer = (decoded.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
     return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)
+
+
+# --- from rows to states and texts ------------------------------------------------------------------------------------
+
+
+def load(connection: Connection, reference: str, kind: str, user: str) -> Any:
+    """Return the state of a user's subject by id or unambiguous prefix."""
+    row = find_row(connection, reference, kind, user)
+    return FAMILIES[kind].get(connection, row) if row is not None else None
+
+
+def owned_stream(connection: Connection, reference: str, kind: str, owner: str) -> str | None:
+    """Return the stream of a user's subject by id or unambiguous prefix, even of a subject that was undone."""
+    state = load(connection, reference, kind, owner)
+    if state is not None:
+        return str(state.id)
+    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < 3:
+        return None
+    sql = "SELECT position FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 100"
+    firsts = connection.execute(sql, (reference, reference + "~")).fetchall()
+    events = (read_event(connection, first) for (first,) in firsts)
+    streams = [event.stream for event in events if event is not None and event.envelope.user == owner]
+    return streams[0] if len(streams) == 1 else None
+
+
+def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:
+    return read_stream(connection, stream, 2**62)
+
+
+def event_data(connection: Connection, position: int) -> Any:
+    return read_known(connection, position, position).data
+
+
+def text_of(connection: Connection, body: str | Blob | None) -> str | None:
+    """Return a text of an event from the event or the blobs table; None if the text was erased."""
+    if not isinstance(body, Blob):
+        return body
+    row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (body.blob,)).fetchone()
+    if row is not None and row[0] is None and row[1] is not None:
+        return None
+    if row is None or not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != body.digest:
+        raise damaged_blob(connection, body.blob)
+    return str(row[0][SALT_BYTES:], "utf-8")
+
+
+def texts_at(connection: Connection, position: int | None, *names: str) -> dict[str, str | None]:
+    """Return texts of the event at a position by the names of their fields; blank without a position."""
+    data = event_data(connection, position) if position is not None else None
+    return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
+
+
+def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the statuses to list: those of a filter, or for a time of the world those of memories true at that time."""
+    if valid is None:
+        return statuses
+    if statuses in ((), ("active",)):
+        return memories.BELIEVED
+    if never := set(statuses) - set(memories.BELIEVED):
+        raise RejectedError(
+            f"valid= asks for memories that were true at a time, and a memory that is {min(never)} was not; "
+            f"allowed are {', '.join(memories.BELIEVED)}, and all"
+        )
+    return statuses
+
+
+def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
+    """Return the id of a filter's project or session; None for the filters "" and None.
+
+    A project that was joined to another is found under the other.
+    """
+    if name is None or not check_text("a name", name, blank_allowed=True).strip():
+        return None
+    place = projects.find(connection, owner, kind, name)
+    try:
+        row = find_row(connection, name, kind, owner) if place is None else None
+    except AmbiguousIdError:
+        return NOWHERE
+    id = place[0] if place is not None else NOWHERE
+    if row is not None:
+        id = str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
+    return projects.main(connection, id) if kind == "p" else id
+
+
+def scope_of(connection: Connection, owner: str, project: str | None) -> list[str | None] | None:
+    """Return the projects of a filter: the named project with those that are joined to it.
+
+    The list holds None for memories without a project (the filter ""), and ``NOWHERE`` for an unknown name. Without a filter
+    the result is None.
+    """
+    if project is None:
+        return None
+    return list(projects.together(connection, named(connection, owner, "p", project)))
+
+
+def listed(limit: int | None, cap: int = LIST_CAP) -> int:
+    if limit is None:
+        return cap
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise RejectedError(f"limit is a whole number, and {limit!r:.40} is not")
+    return max(0, min(limit, cap))

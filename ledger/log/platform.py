@@ -150,6 +150,9 @@ if sys.platform == "win32":
     def end(process: Popen[bytes]) -> None:
         process.kill()
 
+    def never_wait(descriptor: int) -> None:
+        """Do nothing: no program is started whose pipes could be read without a wait."""
+
     def reserved_part(path: str) -> str:
         """Return a part of a path that names no file, but a device or a stream of a file; empty if there is none."""
         for part in re.split(r"[\\/]", os.path.splitdrive(path)[1]):
@@ -264,6 +267,10 @@ else:
         """Kill a program and the programs that it started, even of a program that ended."""
         with suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
             os.killpg(process.pid, signal.SIGKILL)
+
+    def never_wait(descriptor: int) -> None:
+        """Let reads and writes of a pipe return at once."""
+        os.set_blocking(descriptor, False)
 
     def reserved_part(path: str) -> str:
         """Return a part of a path that names no file, but a device or a stream of a file; empty if there is none."""

@@ -138,7 +138,7 @@ def _talk(process: subprocess.Popen[bytes], text: bytes, until: float) -> tuple[
             (process.stdout, selectors.EVENT_READ),
             (process.stderr, selectors.EVENT_READ),
         ):
-            os.set_blocking(pipe.fileno(), False)
+            platform.never_wait(pipe.fileno())
             selector.register(pipe, event)
         while True:
             if is_abandoned():

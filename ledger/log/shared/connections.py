@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from psycopg.pq.abc import PGresult
 
+_READABLE, _WRITABLE = getattr(select, "POLLIN", 0), getattr(select, "POLLOUT", 0)  # Windows has no poll
 MOST_CONNECTIONS = 8  # a process and a URL, besides the one that listens
 GRACE_SECONDS = 2.0  # a message may take longer than the server's own timeouts
 FULL_SECONDS = 0.05  # between two attempts to connect to a server that takes no more connections
@@ -225,7 +226,7 @@ def is_ready(descriptor: int, seconds: float, *, writing: bool) -> bool:
     seconds = max(seconds, 0)
     if hasattr(select, "poll"):  # which also takes descriptors above 1,023
         poll = select.poll()
-        poll.register(descriptor, select.POLLIN | (select.POLLOUT if writing else 0))
+        poll.register(descriptor, _READABLE | (_WRITABLE if writing else 0))
         return bool(poll.poll(seconds * 1000))
     return any(select.select([descriptor], [descriptor] if writing else [], [], seconds))
 
@@ -235,7 +236,7 @@ def await_any(descriptors: Sequence[int], seconds: float) -> None:
     if hasattr(select, "poll"):
         poll = select.poll()
         for descriptor in descriptors:
-            poll.register(descriptor, select.POLLIN)
+            poll.register(descriptor, _READABLE)
         poll.poll(seconds * 1000)
     else:
         select.select(list(descriptors), [], [], seconds)

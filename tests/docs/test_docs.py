@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             reached.add(page)
             waiting += [file for file, _ in links(page)]
     assert set(PAGES) - reached == set()
+
+
+def test_the_menu_of_the_site_has_every_page_once() -> None:
+    site = tomllib.loads((ROOT / "tools" / "pages" / "zensical.toml").read_text(encoding="utf-8"))
+    named = [page for group in site["project"]["nav"] for pages in group.values() for page in pages]
+    assert sorted(named) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES[1:])
 
 
 @pytest.mark.parametrize(

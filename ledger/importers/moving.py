@@ -8,7 +8,7 @@
   and ``source.head(part)`` its first 64 KiB. None of these counts as reading.
 - ``records(source)``, which yields ``Turn``, ``Statement``, ``Ending`` and ``Stored``, oldest first, one at a time. It reads
   through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or ``source.text``, so that memory stays
-  bounded and progress is told, and holds no list of a whole file. ``part.path`` is for a database, which is opened read-only.
+  bounded and progress is told, and holds no list of a whole file. ``source.rows`` reads a table of an SQLite database.
 
 An importer calls no method of a ledger. Only ``interactions``, whose call is older, has a function ``move`` that does. An
 importer copies times as the source has them (text, number of seconds or milliseconds, None): the frame reads them, asks for a
@@ -58,6 +58,8 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "codex": "codex",
     "claude": "claude",
     "chatgpt": "chatgpt",
+    "mem0": "mem0",
+    "mcp": "mcp",
     "interactions": "interactions",
     "summary": "summary",
 }

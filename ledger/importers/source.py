@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
+from math import isfinite
 from typing import NamedTuple
 
 import msgspec
 
 from ledger.core import given_files
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
+from ledger.log import platform
 from ledger.log.paths import StrPath, path_name
 
 LINE_BYTES = 64 * 1024 * 1024
@@ -28,6 +31,7 @@ MOST_FILES = 200_000
 FRESH_SECONDS = 600
 """A file that was written later than so many seconds ago may still be in use (our choice)."""
 LISTED_NOTES = 1_000
+MOST_PAIRS, PAIR_CHARS = 20, 250
 
 Object = dict[str, object]
 
@@ -202,6 +206,37 @@ class Source:
         except UnicodeDecodeError:
             raise RejectedError(f"{part.name} is no UTF-8 text") from None
 
+    # --- databases -----------------------------------------------------------------------------------------------
+
+    def columns(self, part: Part, table: str) -> set[str]:
+        """Return the names of the columns of a table of an SQLite database; none if there is no such table."""
+        if part.member or not self.head(part).startswith(b"SQLite format 3\0"):
+            return set()
+        with self._database(part) as database:
+            tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+            if database.execute(tables, (table,)).fetchone() is None:
+                return set()
+            return {str(row["name"]) for row in database.execute(f'PRAGMA table_info("{table}")')}
+
+    def rows(self, part: Part, table: str, order: str) -> Iterator[Object]:
+        """Yield the rows of a table of an SQLite database, in an order that is SQL."""
+        with self._database(part) as database:
+            for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}'):
+                yield dict(row)
+        self.read_bytes += part.size
+
+    @contextmanager
+    def _database(self, part: Part) -> Iterator[sqlite3.Connection]:
+        """Open a database for reading; one that nobody writes is read without files beside it."""
+        query = "mode=ro" if os.path.exists(f"{part.path}-wal") else "immutable=1"
+        try:
+            with closing(sqlite3.connect(platform.file_uri(os.path.abspath(part.path), query), uri=True)) as database:
+                database.row_factory = sqlite3.Row
+                database.text_factory = lambda text: text.decode("utf-8", "replace")
+                yield database
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f"{part.name} cannot be read as an SQLite database: {error}") from None
+
     # --- files ---------------------------------------------------------------------------------------------------
 
     def _parts(self) -> Iterator[Part]:
@@ -240,6 +275,19 @@ def decoded(text: bytes) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return NOTHING
+
+
+def pairs(values: Mapping[str, object]) -> dict[str, str | int | float | bool]:
+    """Return the pairs that fit into metadata: of lists and objects their JSON, without empty and very long values."""
+    found = dict[str, str | int | float | bool]()
+    for key, value in list(values.items())[:MOST_PAIRS]:
+        if isinstance(value, list | dict):
+            value = json.dumps(value, ensure_ascii=False, default=str) if value else None
+        if isinstance(value, str) and value.strip() and len(value) <= PAIR_CHARS:
+            found[clean(key)[:PAIR_CHARS]] = clean(value)
+        elif isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+            found[clean(key)[:PAIR_CHARS]] = value
+    return found
 
 
 def clean(text: str) -> str:

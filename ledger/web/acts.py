@@ -193,7 +193,7 @@ def preview(asked: WebQuestion, form: WebForm) -> View:
 def _resting_on(ledger: Ledger, ids: Sequence[str]) -> list[dict[str, object]]:
     """Return the observations that count one of the beliefs as a source, and what would become of them."""
     report = ledger.observations.withdraw(ids, dry_run=True)
-    fallen = []
+    fallen = list[dict[str, object]]()
     for id in report.observations[:ROWS]:
         try:
             observation = ledger.observations.get(id)

@@ -127,7 +127,7 @@ def held(asked: WebQuestion) -> View:
     after = asked.word("after") or None
     listing = paged(listed(ROWS, after), listed, _held_line, is_first=after is None)  # type: ignore[arg-type]
     texts = {each.position: _held_text(asked, each) for each in cast("Iterable[Quarantined]", listing.rows)}
-    data = {"texts": {position: marked_lines(text) for position, text in texts.items()}}
+    data: dict[str, object] = {"texts": {position: marked_lines(text) for position, text in texts.items()}}
     return View("held.html", "Held", "in quarantine, newest first", data, cast("Listing[object]", listing))
 
 
@@ -193,7 +193,7 @@ def session(asked: WebQuestion) -> View:
     items = [item for item in chat.items() if item.is_summary] if info.summaries else []
     rows = [{**fields_of(each), "place": _place(each, shown, items, left)} for each in messages]
     turns = asked.ledger.interactions.list(session=name, limit=ROWS, text=False) if not rows else ()
-    data = {
+    data: dict[str, object] = {
         "info": info,
         "window": window,
         "summaries": _told_summaries(items, summaries),

@@ -106,6 +106,7 @@ def test_trust_previews_what_an_origin_holds_up(ledger, browser):
     page = browser.get("/trust?kind=actor&origin=crawler&verify=1")
     assert "1 would be gone" in page.words and "The moon is cheese." in page.words and "is whole" in page.words
     assert browser.get("/trust?kind=planet&origin=x").status == 400
+    assert browser.get("/trust?origin=crawler&at=2").status == 400
     assert ledger.memories.list()[0].content == "The moon is cheese."
 
 

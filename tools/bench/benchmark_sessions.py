@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, json
 
 from ledger import Ledger
 from ledger.english.words import indexed
+from ledger.sessions.rules import excerpts
 from ledger.types import SummaryRequest
 from tools.bench.measuring import (
     RAW_INSERT,
@@ -45,6 +48,7 @@ def measure(options: Options) -> list[Figure]:
         *assemble(options, 20_000 if quick else LONG),
         *grep(options, SEARCHED_SHORT if quick else SEARCHED),
         *compact(options),
+        *rank(options),
     ]
 
 
@@ -191,6 +195,37 @@ def compact(options: Options) -> Iterator[Figure]:
     yield compared(f"{label}, against inserting the {count} events", COMPACTED, ours, limit, 0.20)
     both = [sum(pair) for pair in zip(limit, read, strict=True)]
     yield compared(f"{label}, against reading them and inserting", COMPACTED, ours, both, None)
+
+
+def rank(options: Options) -> Iterator[Figure]:
+    """Measure the processor time of compacting 10,000 messages without a model, and its part for the choice of sentences."""
+    whole, ranking, chosen = list[float](), list[float](), excerpts.excerpt
+
+    def timed(*arguments: Any) -> str:
+        started = time.process_time()
+        text = chosen(*arguments)
+        ranking[-1] += time.process_time() - started
+        return text
+
+    excerpts.excerpt = timed
+    try:
+        for number in range(options.rounds):
+            say(f"rank: {number + 1} of {options.rounds}")
+            path = options.directory / "rank.db"
+            with Ledger.open(path) as ledger:
+                session = ledger.session("long")
+                session.reconcile(transcript(COMPACTED, Texts(number)))
+                ranking.append(0.0)
+                started = time.process_time()
+                while session.compact(BUDGET).created:
+                    pass
+                whole.append(time.process_time() - started)
+            remove(path)
+    finally:
+        excerpts.excerpt = chosen
+    label = f"compact {COMPACTED:,} messages without a model, processor time"
+    yield Figure(what=label, size=COMPACTED, ours=statistics.median(whole))
+    yield Figure(what=f"{label} of the choice of sentences", size=COMPACTED, ours=statistics.median(ranking))
 
 
 class Content(Struct):

@@ -60,6 +60,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "chatgpt": "chatgpt",
     "mem0": "mem0",
     "mcp": "mcp",
+    "mcp-memory-service": "mcp_memory_service",
     "interactions": "interactions",
     "summary": "summary",
 }

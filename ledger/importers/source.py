@@ -208,9 +208,13 @@ class Source:
 
     # --- databases -----------------------------------------------------------------------------------------------
 
+    def is_database(self, part: Part) -> bool:
+        """Return True for an SQLite database that is no member of an archive."""
+        return not part.member and self.head(part).startswith(b"SQLite format 3\0")
+
     def columns(self, part: Part, table: str) -> set[str]:
         """Return the names of the columns of a table of an SQLite database; none if there is no such table."""
-        if part.member or not self.head(part).startswith(b"SQLite format 3\0"):
+        if not self.is_database(part):
             return set()
         with self._database(part) as database:
             tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"

@@ -1,4 +1,4 @@
-"""The memories of other stores: mem0, and the reference server of MCP, with what breaks importers of them."""
+"""The memories of other stores: mem0, the reference server of MCP and mcp-memory-service, with what breaks importers of them."""
 
 from __future__ import annotations
 
@@ -223,3 +223,73 @@ def test_the_graph_of_the_reference_server_comes_as_statements(ledger: Ledger, t
     ]
     assert memory(ledger, "Ada Byron is 36").entities == ("Ada_Byron",)
     assert_recalled(ledger)
+
+
+# --- mcp-memory-service ----------------------------------------------------------------------------------------------
+
+SERVICE: list[dict[str, Any]] = [
+    {"content_hash": "h1", "content": "Ada lives in Porto", "tags": "home, place,,home", "memory_type": "fact",
+     "metadata": '{"source": "chat", "deep": [1, 2]}', "created_at": 1740823200.5, "superseded_by": "h2"},
+    {"content_hash": "h2", "content": "Ada lives in Lisbon", "tags": "", "memory_type": None, "metadata": None,
+     "created_at": 1743500000.0, "superseded_by": None},
+    {"content_hash": "h3", "content": "Owns a van", "tags": None, "memory_type": "note", "metadata": "{cut sho",
+     "created_at": 1740823300.0, "deleted_at": 1743600000.0},
+    {"content_hash": "h4", "content": "Sails a ketch", "tags": '["boat"]', "memory_type": "preference", "metadata": "",
+     "created_at": None, "created_at_iso": "2025-03-01T10:00:00Z", "superseded_by": "gone"},
+    {"content_hash": "h5", "content": "Keeps bees in Braga", "created_at": 1740823400.0, "superseded_by": "h2"},
+]  # fmt: skip
+COLUMNS = (
+    *("content_hash", "content", "tags", "memory_type", "metadata", "created_at", "updated_at"),
+    *("created_at_iso", "deleted_at", "superseded_by"),
+)
+
+
+def service_database(path: Path, columns: tuple[str, ...] = COLUMNS) -> Path:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"CREATE TABLE memories (id INTEGER PRIMARY KEY, {', '.join(columns)})")
+        names, places = ", ".join(columns), ", ".join("?" * len(columns))
+        for row in SERVICE:
+            database.execute(f"INSERT INTO memories ({names}) VALUES ({places})", [row.get(name) for name in columns])
+        database.commit()
+    return path
+
+
+def service_export(path: Path) -> Path:
+    path.write_text(json.dumps({"export_metadata": {"source_machine": "boat"}, "memories": [*SERVICE[::-1], 5]}))
+    return path
+
+
+@pytest.mark.parametrize("form", ["database", "export"])
+def test_the_memories_of_mcp_memory_service_come_in_their_states(ledger: Ledger, tmp_path: Path, form: str) -> None:
+    path = (
+        service_database(tmp_path / "sqlite_vec.db") if form == "database" else service_export(tmp_path / "export.json")
+    )
+    report = twice(ledger, path)
+    assert (report.kind, report.taken["statements"]) == ("mcp-memory-service", 5)
+    assert [where for where, _ in report.notes] == ["h3"]  # its metadata is cut short
+    assert states(ledger) == {
+        "Ada lives in Porto": "superseded", "Ada lives in Lisbon": "active", "Owns a van": "retracted",
+        "Sails a ketch": "superseded", "Keeps bees in Braga": "superseded",
+    }  # fmt: skip
+    porto, lisbon = memory(ledger, "Ada lives in Porto"), memory(ledger, "Ada lives in Lisbon")
+    assert (porto.kind, set(porto.tags), porto.superseded_by) == ("fact", {"home", "place"}, lisbon.id)
+    assert (porto.valid_from, porto.valid_to) == ("2025-03-01T10:00:00.500000Z", lisbon.valid_from)
+    assert (porto.metadata["source"], porto.metadata["deep"], porto.metadata["content_hash"]) == (
+        "chat",
+        "[1, 2]",
+        "h1",
+    )
+    assert_recalled(ledger)
+
+
+def test_a_database_of_an_older_service_has_no_states(ledger: Ledger, tmp_path: Path) -> None:
+    assert twice(ledger, service_database(tmp_path / "old.db", COLUMNS[:7])).kind == "mcp-memory-service"
+    assert set(states(ledger).values()) == {"active"}
+    assert_recalled(ledger)
+
+
+def test_the_export_after_the_database_of_the_service_brings_the_deletion(ledger: Ledger, tmp_path: Path) -> None:
+    import_from(ledger, service_database(tmp_path / "old.db", COLUMNS[:7]))
+    assert dict(import_from(ledger, service_export(tmp_path / "export.json")).taken) == {"changes": 4}
+    assert states(ledger)["Owns a van"] == "retracted"
+    assert memory(ledger, "Ada lives in Porto").status == "superseded"

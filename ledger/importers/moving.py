@@ -63,6 +63,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "mcp-memory-service": "mcp_memory_service",
     "interactions": "interactions",
     "summary": "summary",
+    "markdown": "markdown",
 }
 CHUNK, CHUNK_CHARS = 500, 2_000_000
 """The most records, and about the most characters, of one commit (our choice)."""

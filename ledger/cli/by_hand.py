@@ -302,7 +302,7 @@ def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:
         return invoke(call, ledger, {**call.arguments, "path": file}, progress)
 
 
-def export(call: ShellCall, *, progress: Progress | None = None) -> object:
+def export_log(call: ShellCall, *, progress: Progress | None = None) -> object:
     """Export the log to a file; the path "-" means standard output."""
     with opened(call) as ledger:
         if str(call.parameters["path"]) != STDIN:
@@ -671,7 +671,7 @@ CHANGED = {
     ("values", "put"): CommandChange(put_value, drop=("value",)),
     ("values", "get"): CommandChange(get_value),
     ("interactions", "import_file"): CommandChange(import_file),
-    ("maintenance", "export_log"): CommandChange(export),
+    ("maintenance", "export_log"): CommandChange(export_log),
     ("erasures", "certificates"): CommandChange(certificates),
     ("", "recover"): CommandChange(recover, drop=("certificates",)),
     ("", "import_log"): CommandChange(import_log),

@@ -118,13 +118,13 @@ class GoldenLedger:
         ``ledger_clock`` is set to the last event's time, and the options of the test's marker apply.
 
         Args:
-            log: The path of a file that ``memory-ledger export`` wrote, from the test's own file.
+            log: The path of a file that ``memory-ledger export-log`` wrote, from the test's own file.
         """
         from ledger import Ledger, LedgerError
 
         source, path = self._request.path.parent / log, self._place / f"golden-{len(self._opened) + 1}.db"
         if not source.is_file():
-            fail(f"there is no log {source}; export the log of a real ledger with\n  memory-ledger export {log}")
+            fail(f"there is no log {source}; export the log of a real ledger with\n  memory-ledger export-log {log}")
         try:
             Ledger.import_log(source, path)
             opened = opened_for(self._request, path, self._clock, seed=source.name)

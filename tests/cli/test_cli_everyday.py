@@ -31,7 +31,7 @@ def db(tmp_path: Path) -> str:
 
 def test_a_log_goes_through_a_pipe(db: str, tmp_path: Path) -> None:
     run("remember", "The sea is salty.", db=db)
-    exported = run("export", "-", db=db)
+    exported = run("export-log", "-", db=db)
     assert exported.exit_code == 0 and "secret" in exported.stderr
     assert json.loads(exported.stdout.splitlines()[0])["format"].startswith("memory-ledger/export/")
     log = tmp_path / "log.jsonl"
@@ -347,7 +347,7 @@ def test_an_import_says_whose_turns_it_did_not_count(db: str, tmp_path: Path) ->
     for word in ("one", "two", "three"):
         run("capture", word, "--user", "cy", db=db)
     log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
-    run("export", log, db=db)
+    run("export-log", log, db=db)
     assert "this file has memories or turns of: 'cy'" in run("import-log", log, db=copy).stderr
     other = run("import-log", log, "--user", "cy", db=tmp_path / "other.db")
     assert re.search(r"interactions +3\b", other.stdout) and other.stderr == ""

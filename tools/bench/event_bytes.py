@@ -1,6 +1,6 @@
 """A count of the bytes of events and of their envelopes in a log: ``python tools/bench/event_bytes.py LOG.jsonl…``.
 
-``memory-ledger export`` writes such a log. The envelope is all of the state but its ``data``.
+``memory-ledger export-log`` writes such a log. The envelope is all of the state but its ``data``.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ledger.api import PastLedger
     from ledger.documents.answers import Document, IngestReport
 
+ExportFormat = Literal["jsonl", "markdown"]
 HAND = "by hand"  # the area of commands without a method of the library
 
 
@@ -315,6 +316,31 @@ def export_log(call: ShellCall, *, progress: Progress | None = None) -> object:
                     sys.stdout.buffer.write(part)
         say(report.warning, quiet=bool(call.options["quiet"]))
         return None
+
+
+def export(
+    call: ShellCall, path: Path | None = None, *, format: ExportFormat | None = None, project: str | None = None
+) -> object:
+    """Export the user's memories, with those that are superseded or refuted, and without the secret of the ledger.
+
+    Args:
+        path: A file that is not there yet; standard output if left out, or for "-".
+        format: The form: jsonl for a JSON object on each line, which import reads again, or markdown for a note.
+        project: Only memories of this project.
+    """
+    from ledger.care.transfer import new_file
+    from ledger.importers.leaving import exported
+
+    if format is None:
+        raise RejectedError("name --format jsonl or --format markdown; the whole log is written by export-log")
+    with opened(call) as ledger:
+        lines = exported(ledger, format, project)
+        if path is None or str(path) == STDIN:
+            sys.stdout.writelines(lines)
+            return None
+        with new_file(str(path.expanduser())) as file:
+            file.writelines(lines)
+    return {"path": str(path), "format": format}
 
 
 def certificates(call: ShellCall, path: Path) -> object:
@@ -697,6 +723,7 @@ CHANGED = {
 OTHERS: dict[str, Callable[..., object]] = {
     "config": config,
     "demo": demo,
+    "export": export,
     "import": import_from,
     "docs": docs,
     "off": off,

@@ -43,7 +43,7 @@ PANELS = {  # the commands outside the namespaces, grouped for the help
     ),
     "Look": ("context", "recall", "profile", "why", "review", "reopen", "query"),
     "Take back": ("undo", "redo", "erase"),
-    "The file": ("doctor", "verify", "backup", "replay", "export-log", "import-log", "recover"),
+    "The file": ("doctor", "verify", "backup", "replay", "export", "export-log", "import-log", "recover"),
 }  # fmt: skip
 SHORT = {  # methods of a namespace whose commands have no namespace, because people look for them there
     ("maintenance", "backup"): "backup",

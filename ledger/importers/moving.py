@@ -61,6 +61,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "mem0": "mem0",
     "mcp": "mcp",
     "mcp-memory-service": "mcp_memory_service",
+    "memory-ledger": "memory_ledger",
     "interactions": "interactions",
     "summary": "summary",
     "markdown": "markdown",
@@ -71,6 +72,9 @@ CHUNK, CHUNK_CHARS = 500, 2_000_000
 GONE = "what was erased or undone in this ledger"
 TURN, STATEMENT = "turn", "import"
 """The keys of metadata that name the turn, as in the hooks, and the statement of the source."""
+
+OWN = "memory-ledger:"
+"""The text before the id of a memory in the keys of an export of memories."""
 
 Ended = Literal["superseded", "invalid", "retracted"]
 Progress = Callable[[int, int], None]
@@ -579,6 +583,8 @@ class _Move:
             text, status = _text_digest(str(row["content"])), str(row["status"])
             if row["key"] is not None:
                 self._statements[_digest(str(row["key"]))] = _Known(str(row["id"]), status)
+            if self._names.kind == "memory-ledger":
+                self._statements[_digest(f"{OWN}{row['id']}")] = _Known(str(row["id"]), status)
             if status == "active":
                 stated.add(text)
             elif status in ("invalid", "retracted"):

@@ -27,7 +27,7 @@ _RULER = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _TASK = re.compile(r"\[[ xX-]\]\s+")
 _OBSERVATION = re.compile(r"\[([^\[\]()]+)\]\s+(.+)", re.S)
-_RELATION = re.compile(r"([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(\(.*\))?", re.S)
+_RELATION = re.compile(r"(\"[^\"]*\"|'[^']*'|[^\s\[\]]*)\s*\[\[([^\[\]]+)\]\]\s*(\([^()]*\))?", re.S)
 _ENTRY = re.compile(r"\[[^\]]*\]\([^)\s]+\.md\)")
 _TAG = re.compile(r"(?<!\S)#([\w/-]*[^\W\d][\w/-]*)")
 _LINK = re.compile(r"\[\[([^\[\]|]+)(?:\|[^\[\]]*)?\]\]")
@@ -154,7 +154,7 @@ def _statement(note: _Note, block: _Block) -> Statement:
         if observation := _OBSERVATION.fullmatch(text):
             kind, text = observation[1].strip(), observation[2]
         elif (relation := _RELATION.fullmatch(text)) and (relation[1] or not relation[3]):
-            name = relation[1].strip() or "relates to"
+            name = relation[1].strip("\"' ") or "relates to"
             relations = [(clean(note.title), clean(name), clean(relation[2].strip()))]
             text = f"{note.title} {name.replace('_', ' ')} {relation[2].strip()} {relation[3] or ''}"
     elif block.is_item and task:

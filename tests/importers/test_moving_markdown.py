@@ -61,6 +61,8 @@ A pour over brings out the fruit.
 ## Relations
 - pairs_well_with [[Chocolate Desserts]]
 - [[Grinder]]
+- 'is made with' [[Kettle]] (always)
+- a cup near the [[Window]] is best
 """
 
 
@@ -70,6 +72,7 @@ def test_a_note_of_basic_memory_gives_observations_and_relations(ledger: Ledger,
         "A pour over brings out the fruit.", "Water at 92 degrees works best #brewing #hot (measured)",
         "Filter, no sugar", "Buy a Scale", "[link](https://example.com) to the roaster",
         "Coffee Brewing pairs well with Chocolate Desserts", "Coffee Brewing relates to Grinder",
+        "Coffee Brewing is made with Kettle (always)", "a cup near the Window is best",
     }  # fmt: skip
     water = found["Water at 92 degrees works best #brewing #hot (measured)"]
     assert set(water.tags) == {"brewing", "hot", "coffee", "slow"}

@@ -193,7 +193,7 @@ def opened(call: ShellCall, *, readonly: bool | None = None) -> Iterator[Ledger]
         if method.key in _IN_A_PROJECT and call.parameters.get("project") is None:
             call.parameters["project"] = settings.project or _linked_project(call, ledger)
         yield ledger
-        if not readonly and (redactions := ledger.guards.redactions):
+        if not readonly and not method.warns and (redactions := ledger.guards.redactions):
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(redactions.items()))
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.options.get("quiet")))
 

@@ -136,6 +136,11 @@ class Method(NamedTuple):
         return getattr(row[0], "__struct_encode_fields__", ("value",)) if row else ()
 
     @property
+    def warns(self) -> bool:
+        """Return True if the answer of a write is a memory, whose own warnings are printed."""
+        return self.function.__annotations__.get("return") == "answers.Memory"
+
+    @property
     def progresses(self) -> bool:
         return "progress" in self.names
 

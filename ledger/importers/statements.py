@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _ITEM = re.compile(r"(\s*)(?:[-*•–—+]|\d{1,3}[.)])\s+(.*)")
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*|\*\*([^*]{1,80})\*\*:?|([A-Z][^.!?]{0,60}):")
+_HEADING = re.compile(r"#{1,6}\s+([^\s#].*)|\*\*([^*]{1,80})\*\*:?|([A-Z][^.!?]{0,60}):")
 _DATED = re.compile(r"\[(\d{4}-\d\d(?:-\d\d)?|unknown|no date)\]\s*(?:[-–—:]\s*)?(.*)", re.I)
 _FENCE = re.compile(r"\s*(```|~~~)")
 _KINDS = {  # the kinds of statements under headings with such a word
@@ -51,7 +51,7 @@ def statements(text: str) -> Iterator[Stated]:
         dated = _DATED.match(body)
         if not item and not dated and (title := _HEADING.fullmatch(line.strip())) is not None:
             yield from stated()
-            heading = next(filter(None, title.groups())).strip().rstrip(":")
+            heading = next(filter(None, title.groups())).rstrip("# \t").rstrip(":")
         elif item or dated or (body and not is_list):
             yield from stated()
             date = dated[1] if dated and dated[1][0].isdigit() else ""

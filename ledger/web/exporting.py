@@ -11,7 +11,7 @@ from ledger.web.gate import WebSession
 from ledger.web.rendering import POLICY, environment
 
 QUESTIONS = {"beliefs": "q", "agent": "q", "timeline": "actor"}  # the filter that a subject is, of pages without one
-_FORM = re.compile(r"<form\b.*?</form>|<script>.*?</script>|<footer>.*?</footer>|<nav\b.*?</nav>", re.S)
+LEFT_OUT = ("form", "script", "footer", "nav")  # elements of the templates that a file has not
 _LINK = re.compile(r'(<a\b[^>]*?) href="/[^"]*"')
 
 
@@ -40,4 +40,7 @@ def export_html(ledger: Ledger, page: str = "beliefs", subject: str = "", *, as_
     text = html_of(environment(), found.view(asked), asked)
     policy = POLICY.partition("; script-src")[0]
     text = text.replace("<title>", f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>', 1)
-    return _LINK.sub(r"\1", _FORM.sub("", text))  # texts are escaped, so each < begins a tag of the templates
+    for element in LEFT_OUT:  # texts are escaped, so each < begins a tag of the templates
+        first, *others = text.split(f"<{element}")
+        text = first + "".join(each.partition(f"</{element}>")[2] for each in others)
+    return _LINK.sub(r"\1", text)

@@ -822,7 +822,7 @@ def test_the_command_line_says_what_was_taken_out_and_what_is_held(tmp_path: Pat
         return run_command(*arguments, db=tmp_path / "m.db", environment={"COLUMNS": "100"})
 
     done = run("remember", SECRET)
-    assert "taken out before anything was recorded: 1 × github_token" in done.stderr and CANARY not in done.output
+    assert "content: 1 × github_token was redacted before it was recorded" in done.stderr and CANARY not in done.output
     assert run("remember", SECRET, "--quiet").stderr == ""
     refused = run("remember", ORDER)
     assert refused.exit_code == 4 and "prompt_injection" in refused.stderr and "zebras" not in refused.stderr

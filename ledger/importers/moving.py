@@ -27,6 +27,7 @@ rejected, retracted or invalidated, or that it replaced later, is skipped.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
@@ -61,6 +62,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "mem0": "mem0",
     "mcp": "mcp",
     "mcp-memory-service": "mcp_memory_service",
+    "langgraph": "langgraph",
     "memory-ledger": "memory_ledger",
     "interactions": "interactions",
     "summary": "summary",
@@ -520,12 +522,15 @@ class _Move:
         self._check_since(at)
         if not self._request.dry_run:
             name = "/".join((*stored.namespace, stored.key))
+            version = _digest(
+                json.dumps(stored.value, sort_keys=True, default=str)
+            )  # a value that changed there is new
             value = self._ledger.values.put(
                 stored.namespace,
                 stored.key,
                 stored.value,
                 expires_at=self._time(stored.expires_at, stored.key),
-                **self._options(name, at, "file"),
+                **self._options(f"{name}:{version:x}", at, "file"),
             )
             if value.replayed or value.absorbed:
                 raise _AlreadyKnown

@@ -46,11 +46,15 @@ class ScannerPatterns(Struct, omit_defaults=True):
     parts: dict[str, str] = {}
 
 
-@cache
+_held: dict[str, dict[str, ScannerPatterns]] = {}  # of the file; threads that read it at the same time keep the first's
+
+
 def read() -> dict[str, ScannerPatterns]:
-    """Return the patterns by the name of the scanner."""
+    """Return the patterns by the name of the scanner: the same objects to every thread, since patterns are equal by identity."""
+    if (known := _held.get(PATH)) is not None:
+        return known
     with open(PATH, "rb") as file:
-        return msgspec.json.decode(file.read(), type=dict[str, ScannerPatterns])
+        return _held.setdefault(PATH, msgspec.json.decode(file.read(), type=dict[str, ScannerPatterns]))
 
 
 @cache

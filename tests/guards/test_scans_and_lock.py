@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +18,7 @@ import pytest
 from counting import steps
 
 from ledger import AsyncLedger, Ledger, RejectedError
-from ledger.guards import secrets, spoken, threats
+from ledger.guards import patterns, secrets, spoken, threats
 from ledger.guards.guarding import HELD_CHARS
 from tools.bench.benchmark_locks import repeated, units
 
@@ -207,3 +208,20 @@ def test_a_secret_among_many_nouns_is_found_all_the_same() -> None:
     listed = ". ".join(f"The code of gate {number} is {code}" for number, code in enumerate(codes))
     found = {listed[hit.start : hit.end] for hit in secrets.scan(listed)}
     assert set(codes) <= found
+
+
+def test_threads_that_scan_first_at_the_same_time_have_the_same_patterns() -> None:
+    """Patterns are equal by identity, and a scan looks for those of one reading in those of another."""
+    together, decode, read = threading.Barrier(4), patterns.msgspec.json.decode, list[object]()
+
+    def decoded_together(*arguments: Any, **options: Any) -> Any:
+        together.wait(10)
+        return decode(*arguments, **options)
+
+    with patch.dict(patterns._held, clear=True), patch.object(patterns.msgspec.json, "decode", decoded_together):
+        threads = [threading.Thread(target=lambda: read.append(patterns.read())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(read) == 4 and len({id(each) for each in read}) == 1

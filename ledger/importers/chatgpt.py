@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
-from ledger.importers.moving import Record, Statement, Turn
+from ledger.importers.moving import MovedStatement, MovedTurn, Record
 from ledger.importers.source import Object, Source
 from ledger.importers.statements import statements
 
@@ -48,12 +48,12 @@ def records(source: Source) -> Iterator[Record]:
             source.skip("a file of the export without conversations")
         elif _CONVERSATIONS.fullmatch(part.name) or len(source.parts) == 1:
             for conversation in source.elements(part):
-                yield from _Conversation(source, conversation).records()
+                yield from _ConversationTree(source, conversation).records()
         else:
             source.skip("a file of the export without conversations")
 
 
-class _Conversation:
+class _ConversationTree:
     """A conversation that is being read."""
 
     def __init__(self, source: Source, conversation: Object) -> None:
@@ -82,9 +82,9 @@ class _Conversation:
         if asked is not None:
             yield self._turn(asked, answers, asked_at)
 
-    def _turn(self, asked: Object, answers: list[str], at: object) -> Turn:
+    def _turn(self, asked: Object, answers: list[str], at: object) -> MovedTurn:
         title = self._conversation.get("title")
-        return Turn(
+        return MovedTurn(
             key=str(asked.get("id") or f"chatgpt:{self._session}:{at}"),
             prompt=str(asked["words"]),
             response="\n\n".join(answers),
@@ -138,7 +138,7 @@ class _Conversation:
             return "\n\n".join(filter(str.strip, texts))
         return ""
 
-    def _written(self, content: Object, at: object) -> Iterator[Statement]:
+    def _written(self, content: Object, at: object) -> Iterator[MovedStatement]:
         """Yield what the person wrote about himself, which every conversation repeats."""
         for field, kind in (("user_profile", "user_profile"), ("user_instructions", "rule")):
             text = content.get(field)
@@ -147,7 +147,7 @@ class _Conversation:
             fenced = _FENCED.search(text)
             for stated in statements(fenced[1] if fenced else text):
                 digest = hashlib.sha256(f"{field}: {stated.text}".encode("utf-8", "replace")).hexdigest()
-                yield Statement(key=f"chatgpt:{digest[:32]}", content=stated.text, kind=kind, at=at)
+                yield MovedStatement(key=f"chatgpt:{digest[:32]}", content=stated.text, kind=kind, at=at)
 
 
 def _role(message: Object) -> object:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ledger.domain.errors import RejectedError
-from ledger.importers.moving import Record, Statement, Turn
+from ledger.importers.moving import MovedStatement, MovedTurn, Record
 from ledger.importers.source import Object, Part, Source
 from ledger.importers.statements import statements
 from ledger.importers.summary import candidate
@@ -72,7 +72,7 @@ def _check_manifest(source: Source, parts: list[Part]) -> None:
 # --- conversations ---------------------------------------------------------------------------------------------------
 
 
-def _turns(source: Source, conversation: Object) -> Iterator[Turn]:
+def _turns(source: Source, conversation: Object) -> Iterator[MovedTurn]:
     messages = conversation.get("chat_messages")
     if not isinstance(messages, list):
         source.skip("a conversation without messages")
@@ -98,9 +98,9 @@ def _turns(source: Source, conversation: Object) -> Iterator[Turn]:
         yield _turn(conversation, asked, answers)
 
 
-def _turn(conversation: Object, asked: Object, answers: list[str]) -> Turn:
+def _turn(conversation: Object, asked: Object, answers: list[str]) -> MovedTurn:
     title, session = conversation.get("name"), str(conversation.get("uuid") or "")
-    return Turn(
+    return MovedTurn(
         key=str(asked.get("uuid") or f"claude:{session}:{asked.get('created_at')}"),
         prompt=_text(asked),
         response="\n\n".join(answers),
@@ -125,7 +125,7 @@ def _text(message: Object) -> str:
 # --- projects and memories -------------------------------------------------------------------------------------------
 
 
-def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[Statement]:
+def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[MovedStatement]:
     found = source.json(part)
     for project in found if isinstance(found, list) else [found]:
         if not isinstance(project, dict) or not isinstance(project.get("name"), str):
@@ -137,7 +137,7 @@ def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[Sta
             source.skip("a document of a project, which documents.add takes", len(docs))
         instructions = project.get("prompt_template")
         if isinstance(instructions, str) and instructions.strip():
-            yield Statement(
+            yield MovedStatement(
                 key=f"claude:{id}:instructions",
                 content=instructions,
                 kind="rule",
@@ -146,7 +146,7 @@ def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[Sta
             )
 
 
-def _memories(source: Source, part: Part, names: dict[str, str]) -> Iterator[Statement]:
+def _memories(source: Source, part: Part, names: dict[str, str]) -> Iterator[MovedStatement]:
     found = source.json(part)
     for memories in found if isinstance(found, list) else [found]:
         if not isinstance(memories, dict):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ledger.doors.agent_transcripts import HIDDEN, Entry, channel_of, turns
-from ledger.importers.moving import Turn
+from ledger.importers.moving import MovedTurn
 from ledger.importers.source import NO_JSON, Object, Part, Source, decoded
 
 CLIENT = "claude-code"
@@ -62,7 +62,7 @@ def recognizes(source: Source) -> bool:
     return any(_is_transcript(source.head_objects(part)) for part in parts)
 
 
-def records(source: Source) -> Iterator[Turn]:
+def records(source: Source) -> Iterator[MovedTurn]:
     """Yield the turns of all transcripts, those of the session that began first before the others."""
     begun = list[tuple[str, Part, str]]()
     for part in source.files(".jsonl"):
@@ -100,11 +100,11 @@ class _Transcript:
         self._folder = ""
         self._is_working = False  # the last line that counts was the agent's, and not an answer
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[MovedTurn]:
         for turn in turns(self._entries()):
             # The agent that runs the import writes on: its answer is added by the next hook, or by the next import.
             is_open = turn.is_last and self._is_working and self._part.is_fresh
-            yield Turn(
+            yield MovedTurn(
                 key=turn.key,
                 prompt=turn.prompt,
                 response="" if is_open else turn.response,

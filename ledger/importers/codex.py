@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.doors.agent_transcripts import Entry, channel_of, turns
-from ledger.importers.moving import Turn
+from ledger.importers.moving import MovedTurn
 from ledger.importers.source import Object, Part, Source
 
 CLIENT = "codex"
@@ -79,7 +79,7 @@ def recognizes(source: Source) -> bool:
     return any(_is_rollout(head) or _is_exec(head) for part in parts if (head := source.head_objects(part)))
 
 
-def records(source: Source) -> Iterator[Turn]:
+def records(source: Source) -> Iterator[MovedTurn]:
     """Yield the turns of all rollouts in the order of their names, which begin with the time."""
     for part in sorted(source.files(".jsonl"), key=lambda part: part.name.rpartition("/")[2]):
         head = source.head_objects(part)
@@ -123,11 +123,11 @@ class _Rollout:
         self._prompt = self._answer = ""  # the last texts, which may come again in another form
         self._is_working = False
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[MovedTurn]:
         for turn in turns(self._entries()):
             # The agent that runs the import writes on: its answer is added by the next hook, or by the next import.
             is_open = turn.is_last and self._is_working and self._part.is_fresh
-            yield Turn(
+            yield MovedTurn(
                 key=turn.key,
                 prompt=turn.prompt,
                 response="" if is_open else turn.response,

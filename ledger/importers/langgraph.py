@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ledger.importers.moving import Stored
+from ledger.importers.moving import MovedValue
 from ledger.importers.source import NOTHING, Object, Source, clean, decoded
 
 CLIENT = "langgraph"
@@ -25,7 +25,7 @@ def recognizes(source: Source) -> bool:
     return any(line.keys() >= _COLUMNS for part in source.files(".jsonl") for line in source.head_objects(part)[:1])
 
 
-def records(source: Source) -> Iterator[Stored]:
+def records(source: Source) -> Iterator[MovedValue]:
     """Yield the values of all namespaces."""
     for part in source.files(*_DATABASES, ".jsonl"):
         if source.columns(part, "store") >= _COLUMNS:
@@ -37,7 +37,7 @@ def records(source: Source) -> Iterator[Stored]:
                 yield from _stored(source, line, line.get("value", NOTHING))
 
 
-def _stored(source: Source, row: Object, value: object) -> Iterator[Stored]:
+def _stored(source: Source, row: Object, value: object) -> Iterator[MovedValue]:
     prefix, key = row.get("prefix"), row.get("key")
     if not isinstance(prefix, str) or not prefix or not isinstance(key, str) or value is NOTHING:
         source.skip("a row without a namespace, a key or a value in JSON")
@@ -49,7 +49,7 @@ def _stored(source: Source, row: Object, value: object) -> Iterator[Stored]:
     at = _utc(row.get("updated_at") or row.get("created_at"))
     value = json.loads(clean(json.dumps(value, ensure_ascii=False)))  # lone surrogates are no text
     namespace = tuple(clean(prefix).split("."))
-    yield Stored(namespace=namespace, key=clean(key), value=value, at=at, expires_at=expires_at)
+    yield MovedValue(namespace=namespace, key=clean(key), value=value, at=at, expires_at=expires_at)
 
 
 def _utc(value: object) -> object:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ledger.domain.errors import RejectedError
-from ledger.importers.moving import Statement
+from ledger.importers.moving import MovedStatement
 from ledger.importers.source import Part, Source, clean, pairs
 
 CLIENT = "markdown"
@@ -44,7 +44,7 @@ def recognizes(source: Source) -> bool:
     return is_several and any(part.name.lower().endswith(_ENDINGS[:2]) for part in source.parts)
 
 
-def records(source: Source) -> Iterator[Statement]:
+def records(source: Source) -> Iterator[MovedStatement]:
     """Yield the statements of all notes."""
     for part in source.parts if len(source.parts) == 1 else source.files(*_ENDINGS):
         try:
@@ -148,7 +148,7 @@ def _blocks(text: str) -> Iterator[_Block]:
     yield from block()
 
 
-def _statement(note: _Note, block: _Block) -> Statement:
+def _statement(note: _Note, block: _Block) -> MovedStatement:
     text, kind, relations = block.text, "", list[tuple[str, str, str]]()
     if block.is_item and not (task := _TASK.match(text)):
         if observation := _OBSERVATION.fullmatch(text):
@@ -163,7 +163,7 @@ def _statement(note: _Note, block: _Block) -> Statement:
     content = _LINK.sub(lambda link: link[1], " ".join(text.split()) if "```" not in text else text)
     known, tags = note.fields.get("tags"), _TAG.findall(text)
     tags += known if isinstance(known, list) else re.split(r"[,\s]+", known) if isinstance(known, str) else []
-    return Statement(
+    return MovedStatement(
         key=f"markdown:{hashlib.sha256(content.encode('utf-8', 'replace')).hexdigest()[:32]}",
         content=content,
         kind=kind.casefold() if kind.casefold() in _KINDS else "knowledge",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from ledger.importers.moving import Statement
+from ledger.importers.moving import MovedStatement
 from ledger.importers.source import Object, Source, clean
 
 CLIENT = "mcp"
@@ -20,7 +20,7 @@ def recognizes(source: Source) -> bool:
     return any(any(map(_is_known, source.head_objects(part))) for part in source.files(".jsonl", ".json"))
 
 
-def records(source: Source) -> Iterator[Statement]:
+def records(source: Source) -> Iterator[MovedStatement]:
     """Yield a statement for each observation, each relation, and each entity that has no observations."""
     for part in source.files(".jsonl", ".json"):
         for number, line in source.objects(part):
@@ -41,7 +41,7 @@ def _is_known(line: Object) -> bool:
     return is_server and all(isinstance(line.get(name), str) and str(line[name]).strip() for name in names or ())
 
 
-def _entity(source: Source, line: Object) -> Iterator[Statement]:
+def _entity(source: Source, line: Object) -> Iterator[MovedStatement]:
     name, kind, observations = str(line["name"]), line.get("entityType"), line.get("observations")
     texts = observations if isinstance(observations, list) else []
     said = [text for text in texts if isinstance(text, str) and text.strip()]
@@ -52,13 +52,13 @@ def _entity(source: Source, line: Object) -> Iterator[Statement]:
     metadata = {"entity_type": clean(kind)[:250]} if isinstance(kind, str) and kind.strip() else {}
     for text in said:
         content = text if _words(name) in _words(text) else f"{name}: {text}"
-        yield Statement(
+        yield MovedStatement(
             key=_key(f"{name}\0{text}"), content=content, entities=(clean(name),), channel="agent", metadata=metadata
         )
 
 
-def _relation(subject: str, relation: str, object: str) -> Statement:
-    return Statement(
+def _relation(subject: str, relation: str, object: str) -> MovedStatement:
+    return MovedStatement(
         key=_key(f"{subject}\0{relation}\0{object}"),
         content=f"{subject} {relation.replace('_', ' ')} {object}",
         relations=((clean(subject), clean(relation), clean(object)),),

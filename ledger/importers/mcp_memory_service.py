@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.importers.moving import Ending, Record, Statement
+from ledger.importers.moving import MovedEnding, MovedStatement, Record
 from ledger.importers.source import Object, Source, decoded, pairs
 
 CLIENT = "mcp-memory-service"
@@ -30,7 +30,7 @@ def recognizes(source: Source) -> bool:
 def records(source: Source) -> Iterator[Record]:
     """Yield the memories in the order in which they were stored, each with its end."""
     for part in source.files(*_DATABASES, ".json"):
-        reader = _Reader(source)
+        reader = _ServiceReader(source)
         if "content_hash" in source.columns(part, "memories"):
             for row in source.rows(part, "memories", "created_at, rowid"):
                 yield from reader.memory(row)
@@ -48,7 +48,7 @@ def records(source: Source) -> Iterator[Record]:
         yield from reader.rest()
 
 
-class _Reader:
+class _ServiceReader:
     """A file that is being read, with the memories whose successors have not come yet."""
 
     def __init__(self, source: Source) -> None:
@@ -64,7 +64,7 @@ class _Reader:
             return
         metadata, type = _metadata(self._source, row.get("metadata"), digest), type if isinstance(type, str) else ""
         agent, replaced = metadata.get("agent_id"), self._waiting.pop(digest, [])
-        yield Statement(
+        yield MovedStatement(
             key=_key(digest),
             content=content,
             kind=_KINDS.get(type.casefold(), "knowledge"),
@@ -79,7 +79,7 @@ class _Reader:
         for older, _ in replaced:
             yield _replaced(older, at)
         if row.get("deleted_at"):
-            yield Ending(
+            yield MovedEnding(
                 key=_key(digest), status="retracted", at=row["deleted_at"], reason="deleted in mcp-memory-service"
             )
         elif isinstance(newer := row.get("superseded_by"), str) and newer and newer != digest:
@@ -96,8 +96,8 @@ class _Reader:
                 yield _replaced(digest, ended_at)
 
 
-def _replaced(digest: str, at: object) -> Ending:
-    return Ending(key=_key(digest), status="superseded", at=at, reason="replaced in mcp-memory-service")
+def _replaced(digest: str, at: object) -> MovedEnding:
+    return MovedEnding(key=_key(digest), status="superseded", at=at, reason="replaced in mcp-memory-service")
 
 
 def _metadata(source: Source, value: object, digest: str) -> Object:

@@ -11,7 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 
-from ledger.importers.moving import Ending, Record, Statement
+from ledger.importers.moving import MovedEnding, MovedStatement, Record
 from ledger.importers.source import Object, Part, Source, pairs
 
 CLIENT = "mem0"
@@ -34,7 +34,7 @@ def recognizes(source: Source) -> bool:
 
 def records(source: Source) -> Iterator[Record]:
     """Yield the histories, and then the memories that no history tells of."""
-    reader = _Reader(source)
+    reader = _Mem0Reader(source)
     for part in source.files(".db", ".sqlite", ".sqlite3"):
         if "new_memory" in source.columns(part, "history"):
             for row in source.rows(part, "history", "rowid"):
@@ -67,7 +67,7 @@ def _entries(source: Source, part: Part) -> Iterator[Object]:
             source.skip("an element that is no JSON object")
 
 
-class _Reader:
+class _Mem0Reader:
     """A source that is being read, with the text that each memory has by now."""
 
     def __init__(self, source: Source) -> None:
@@ -103,7 +103,7 @@ class _Reader:
             if before is None:
                 self._source.skip("a change without an id or a text")
                 return
-            yield Ending(key=before, status="retracted", at=at, reason="deleted in mem0")
+            yield MovedEnding(key=before, status="retracted", at=at, reason="deleted in mem0")
             self._current.pop(id, None)
         elif isinstance(text, str):
             old = row.get("old_memory")
@@ -116,7 +116,7 @@ class _Reader:
             self._current[id] = key = self._place(id, text)
             yield self._statement(key, text, id, row, at, before)
             if before is not None:  # counts where the new text was known, or was left out
-                yield Ending(key=before, status="superseded", at=at, reason="changed in mem0")
+                yield MovedEnding(key=before, status="superseded", at=at, reason="changed in mem0")
 
     def _place(self, id: str, text: str) -> str:
         """Return the key of a text; a text that comes back after another one has a key of its own."""
@@ -126,11 +126,11 @@ class _Reader:
 
     def _statement(
         self, key: str, text: str, id: str, entry: Object, at: object, supersedes: str | None = None
-    ) -> Statement:
+    ) -> MovedStatement:
         categories = entry.get("categories")
         run, metadata = entry.get("run_id"), entry.get("metadata")
         more = metadata if isinstance(metadata, dict) else {}
-        return Statement(
+        return MovedStatement(
             key=key,
             content=text,
             at=at,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from ledger.importers.leaving import FORMAT
-from ledger.importers.moving import OWN, Ended, Ending, Record, Statement
+from ledger.importers.moving import OWN, Ended, MovedEnding, MovedStatement, Record
 from ledger.importers.source import Object, Part, Source
 
 CLIENT = "memory-ledger"
@@ -29,7 +29,7 @@ def recognizes(source: Source) -> bool:
 def records(source: Source) -> Iterator[Record]:
     """Yield the memories, each with its end."""
     for part in source.parts:
-        reader = _Reader(source)
+        reader = _ExportReader(source)
         if _is_lines(source, part):
             for _, line in source.objects(part):
                 if "format" not in line:
@@ -72,7 +72,7 @@ def _noted(observation: re.Match[str]) -> Object:
     }  # fmt: skip
 
 
-class _Reader:
+class _ExportReader:
     """An export that is being read, with the memories whose successors have not come yet."""
 
     def __init__(self, source: Source) -> None:
@@ -107,15 +107,15 @@ class _Reader:
                 yield _superseded(older, at)
 
 
-def _superseded(id: str, at: object) -> Ending:
-    return Ending(key=f"{OWN}{id}", status="superseded", at=at)
+def _superseded(id: str, at: object) -> MovedEnding:
+    return MovedEnding(key=f"{OWN}{id}", status="superseded", at=at)
 
 
-def _statement(line: Object, id: str, content: str, status: str, before: str | None) -> Statement:
+def _statement(line: Object, id: str, content: str, status: str, before: str | None) -> MovedStatement:
     confidence, count = line.get("confidence"), line.get("reference_count")
     metadata, relations = line.get("metadata"), line.get("relations")
     is_over = status == "superseded" or line.get("status") == "superseded"
-    return Statement(
+    return MovedStatement(
         key=f"{OWN}{id}",
         content=content,
         kind=str(line.get("kind") or "knowledge"),

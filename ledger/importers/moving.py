@@ -6,9 +6,9 @@
 - ``recognizes(source)``, which returns True if the content of a ``Source`` is of this kind. ``KINDS`` is asked in its order.
   ``source.files(".jsonl")`` yields files (a ``Part`` each), ``source.head_objects(part)`` the objects on the first lines of one,
   and ``source.head(part)`` its first 64 KiB. None of these counts as reading.
-- ``records(source)``, which yields ``Turn``, ``Statement``, ``Ending`` and ``Stored``, oldest first, one at a time. It reads
-  through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or ``source.text``, so that memory stays
-  bounded and progress is told, and holds no list of a whole file. ``source.rows`` reads a table of an SQLite database.
+- ``records(source)``, which yields ``MovedTurn``, ``MovedStatement``, ``MovedEnding`` and ``MovedValue``, oldest first, one at
+  a time. It reads through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or ``source.text``, so
+  that memory stays bounded and progress is told, and holds no list of a whole file. ``source.rows`` reads a table of SQLite.
 
 An importer calls no method of a ledger. Only ``interactions``, whose call is older, has a function ``move`` that does. An
 importer copies times as the source has them (text, number of seconds or milliseconds, None): the frame reads them, asks for a
@@ -20,9 +20,9 @@ A ``key`` names a record for ever, whatever the file is called: an id of the sou
 such an id with the kind before it. The frame knows a turn by its key whichever client recorded it, and a statement by its key or
 its text, so a second import adds nothing, and an import that was stopped continues. A key that comes twice counts once.
 
-**Status travels.** A ``Statement`` with a status other than "active" arrives in that status in one commit. A statement that
-``supersedes`` another comes after that one; an ``Ending`` ends an earlier statement at its own time. A text that this ledger has
-rejected, retracted or invalidated, or that it replaced later, is skipped.
+**Status travels.** A ``MovedStatement`` with a status other than "active" arrives in that status in one commit. A statement that
+``supersedes`` another comes after that one; a ``MovedEnding`` ends an earlier statement at its own time. A text that this ledger
+has rejected, retracted or invalidated, or that it replaced later, is skipped.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Progress = Callable[[int, int], None]
 # --- what an importer yields -----------------------------------------------------------------------------------------
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class MovedTurn(Struct, frozen=True, kw_only=True):
     """A prompt with its response.
 
     Attributes:
@@ -117,7 +117,7 @@ class Turn(Struct, frozen=True, kw_only=True):
         return len(self.prompt) + len(self.response)
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class MovedStatement(Struct, frozen=True, kw_only=True):
     """A statement that the source remembers.
 
     Attributes:
@@ -164,7 +164,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         return len(self.content)
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class MovedEnding(Struct, frozen=True, kw_only=True):
     """The end of an earlier statement, at a time of its own."""
 
     key: str
@@ -174,7 +174,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     size: int = 0
 
 
-class Stored(Struct, frozen=True, kw_only=True):
+class MovedValue(Struct, frozen=True, kw_only=True):
     """A value under a namespace and a key, for ``values.put``."""
 
     namespace: tuple[str, ...]
@@ -185,7 +185,7 @@ class Stored(Struct, frozen=True, kw_only=True):
     size: int = 1_000
 
 
-Record = Turn | Statement | Ending | Stored
+Record = MovedTurn | MovedStatement | MovedEnding | MovedValue
 
 
 class Importer(Protocol):
@@ -343,13 +343,13 @@ class _Move:
     def _take(self, record: Record) -> None:
         try:
             match record:
-                case Turn():
+                case MovedTurn():
                     self._take_turn(record)
-                case Statement():
+                case MovedStatement():
                     self._take_statement(record)
-                case Ending():
+                case MovedEnding():
                     self._take_ending(record)
-                case Stored():
+                case MovedValue():
                     self._take_value(record)
         except (KeyReusedError, _AlreadyKnown):
             self.known += 1  # such as a turn that a resumed session repeats
@@ -368,7 +368,7 @@ class _Move:
 
     # --- turns ---------------------------------------------------------------------------------------------------
 
-    def _take_turn(self, turn: Turn) -> None:
+    def _take_turn(self, turn: MovedTurn) -> None:
         at, key = self._time(turn.at, turn.key), _digest(turn.key)
         if key in self._turns:
             self._complete(key, turn)
@@ -400,7 +400,7 @@ class _Move:
             self._waiting.add(key)
         self._count("turns", at)
 
-    def _complete(self, key: int, turn: Turn) -> None:
+    def _complete(self, key: int, turn: MovedTurn) -> None:
         """Add the response to a turn that is known without one."""
         if key not in self._waiting or not turn.response.strip():
             raise _AlreadyKnown
@@ -409,7 +409,7 @@ class _Move:
         self._waiting.discard(key)
         self._count("responses", None)
 
-    def _project(self, turn: Turn) -> tuple[str | None, bool]:
+    def _project(self, turn: MovedTurn) -> tuple[str | None, bool]:
         """Return the project of a turn, and whether the memory is off there."""
         name = self._request.project or turn.project
         if name is not None or not turn.folder:
@@ -426,7 +426,7 @@ class _Move:
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def _take_statement(self, statement: Statement) -> None:
+    def _take_statement(self, statement: MovedStatement) -> None:
         at, key = self._time(statement.at, statement.key), _digest(statement.key)
         known = self._statements.get(key)
         if known is not None:
@@ -447,7 +447,7 @@ class _Move:
         if memory.status in ("active", "candidate") and memory.status != statement.status != "active":
             self._end(key, memory, statement)
 
-    def _record(self, statement: Statement, at: str | None) -> _Known:
+    def _record(self, statement: MovedStatement, at: str | None) -> _Known:
         """Record a statement as active, as a candidate, or as the successor of another."""
         ledger = self._ledger if statement.actor is None else self._ledger.bind(actor=statement.actor)
         where = statement.key
@@ -477,7 +477,7 @@ class _Move:
         memory = put(content, **fields)  # type: ignore[arg-type]
         return _Known(memory.id, memory.status)
 
-    def _take_ending(self, ending: Ending) -> None:
+    def _take_ending(self, ending: MovedEnding) -> None:
         key = _digest(ending.key)
         known = self._statements.get(key)
         if known is None:
@@ -486,9 +486,9 @@ class _Move:
             raise _AlreadyKnown
         self._end(key, known, ending)
 
-    def _end(self, key: int, known: _Known, end: Statement | Ending) -> None:
+    def _end(self, key: int, known: _Known, end: MovedStatement | MovedEnding) -> None:
         """Bring a memory into the status that its statement has in the source."""
-        ended_at = end.ended_at if isinstance(end, Statement) else end.at
+        ended_at = end.ended_at if isinstance(end, MovedStatement) else end.at
         options = self._options(f"{end.status}:{end.key}", self._time(ended_at, end.key))
         if not self._request.dry_run:
             if known.status == "candidate":
@@ -500,7 +500,7 @@ class _Move:
             else:
                 self._ledger.retract(known.id, reason=end.reason, **options)
         self._statements[key] = _Known(known.id, end.status)
-        if isinstance(end, Ending):
+        if isinstance(end, MovedEnding):
             self._count("changes", None)
 
     def _check_refuted(self, content: str, at: str | None) -> None:
@@ -517,7 +517,7 @@ class _Move:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def _take_value(self, stored: Stored) -> None:
+    def _take_value(self, stored: MovedValue) -> None:
         at = self._time(stored.at, stored.key)
         self._check_since(at)
         if not self._request.dry_run:

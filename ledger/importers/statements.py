@@ -15,7 +15,7 @@ _KINDS = {  # the kinds of statements under headings with such a word
 }  # fmt: skip
 
 
-class Stated(NamedTuple):
+class StatedLine(NamedTuple):
     """A statement of a text.
 
     Attributes:
@@ -31,18 +31,18 @@ class Stated(NamedTuple):
     kind: str = "knowledge"
 
 
-def statements(text: str) -> Iterator[Stated]:
+def statements(text: str) -> Iterator[StatedLine]:
     """Yield the statements of a text: of a text with list items or dated lines only these, else every line."""
     lines = [line.rstrip() for line in text.splitlines() if not _FENCE.match(line)]
     is_list = any(_ITEM.fullmatch(line) or _DATED.match(line.strip()) for line in lines)
     heading, words = "", list[str]()
     date = ""
 
-    def stated() -> Iterator[Stated]:
+    def stated() -> Iterator[StatedLine]:
         whole = " ".join(" ".join(words).split())
         if whole:
             kind = next((kind for word, kind in _KINDS.items() if word in heading.casefold()), "knowledge")
-            yield Stated(whole, heading, date, kind)
+            yield StatedLine(whole, heading, date, kind)
         words.clear()
 
     for line in lines:

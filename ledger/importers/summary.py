@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from ledger.importers.moving import Statement
+from ledger.importers.moving import MovedStatement
 from ledger.importers.source import Source
 from ledger.importers.statements import statements
 
@@ -25,7 +25,7 @@ def recognizes(source: Source) -> bool:
     return is_text and not text.startswith(("{", '["', "[{"))
 
 
-def records(source: Source) -> Iterator[Statement]:
+def records(source: Source) -> Iterator[MovedStatement]:
     """Yield the statements of all texts."""
     for part in source.files(".txt", ".md"):
         for stated in statements(source.text(part)):
@@ -40,11 +40,11 @@ def candidate(
     kind: str = "knowledge",
     heading: str = "",
     project: str | None = None,
-) -> Statement:
+) -> MovedStatement:
     """Return a statement that an assistant wrote, with a key of its words."""
     words = " ".join((text if project is None else f"{project}: {text}").casefold().split())
     digest = hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()
-    return Statement(
+    return MovedStatement(
         key=f"{kind_of_source}:{digest[:32]}",
         content=text,
         kind=kind,

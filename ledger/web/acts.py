@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger.types import OriginKind
-from ledger.web.asking import ROWS, Desk, View, WebQuestion, pairs_of
+from ledger.web.asking import ROWS, Desk, WebQuestion, WebView, pairs_of
 from ledger.web.gate import FRONT
 
 RUN = "web:"  # the beginning of a correlation id, which joins the commands of one button
@@ -173,7 +173,7 @@ def needs_preview(form: WebForm) -> bool:
     return VERBS[form.verb].previews and form.fields.get("step") != "do"
 
 
-def preview(asked: WebQuestion, form: WebForm) -> View:
+def preview(asked: WebQuestion, form: WebForm) -> WebView:
     """Show what a form would do, without doing it."""
     ledger, verb = asked.desk.ledger, VERBS[form.verb]
     data: dict[str, object] = {"form": form, "label": verb.label, "memories": (), "fall": (), "report": None}
@@ -187,7 +187,7 @@ def preview(asked: WebQuestion, form: WebForm) -> View:
     else:
         data["what_if"] = ledger.history.what_if(without={form.fields.get("kind", "actor"): form.ids[0]})
     several = f"{len(form.ids)} beliefs" if len(form.ids) > 1 else form.ids[0]
-    return View("do.html", f"{verb.label} {several}?", "a preview: nothing was changed yet", data)
+    return WebView("do.html", f"{verb.label} {several}?", "a preview: nothing was changed yet", data)
 
 
 def _resting_on(ledger: Ledger, ids: Sequence[str]) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, Page, RejectedError
 from ledger.web.acts import do, form_of, needs_preview, preview, told_of
-from ledger.web.asking import Desk, Listing, View, WebQuestion, pairs_of
+from ledger.web.asking import Desk, Listing, WebQuestion, WebView, pairs_of
 from ledger.web.beliefs import belief, beliefs
 from ledger.web.gate import FRONT, PageGate, WebSession
 from ledger.web.looking import agent, held, review, session, sessions
@@ -34,7 +34,7 @@ _logger = logging.getLogger("ledger")
 class WebPage:
     """A page: its function, and its name in the list of pages; "" for a page about one subject, whose id ends the address."""
 
-    view: Callable[[WebQuestion], View]
+    view: Callable[[WebQuestion], WebView]
     label: str = ""
 
 
@@ -115,7 +115,7 @@ class PageApp:
             return self._html(preview(asked, form), asked)
         return RedirectResponse(do(self._desk, form), 303)
 
-    def _html(self, view: View, asked: WebQuestion) -> Response:
+    def _html(self, view: WebView, asked: WebQuestion) -> Response:
         text = html_of(self._templates, view, asked)
         return Response(text.encode("utf-8", "replace"), view.status, media_type="text/html; charset=utf-8")
 
@@ -123,10 +123,10 @@ class PageApp:
         if request.url.path.rpartition(".")[2] in FORMS:
             return PlainTextResponse(message + "\n", status)
         asked = WebQuestion(self._desk, request.url.path, ())
-        return self._html(View("failed.html", "This did not work", "", {"message": message}, status=status), asked)
+        return self._html(WebView("failed.html", "This did not work", "", {"message": message}, status=status), asked)
 
 
-def html_of(templates: Environment, view: View, asked: WebQuestion) -> str:
+def html_of(templates: Environment, view: WebView, asked: WebQuestion) -> str:
     """Return a page as HTML."""
     labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
     done = told_of(asked.desk, asked.done) if asked.done else None
@@ -134,7 +134,7 @@ def html_of(templates: Environment, view: View, asked: WebQuestion) -> str:
     return template.render(view=view, asked=asked, desk=asked.desk, pages=labels, done=done, **view.data)
 
 
-def _exported(view: View, form: str) -> bytes | Iterator[bytes]:
+def _exported(view: WebView, form: str) -> bytes | Iterator[bytes]:
     """Return a page in another form; "jsonl" and "md" of a listing have every row that the filters select."""
     listing: Listing[object] | None = view.listing
     if form == "json" or (form == "jsonl" and listing is None):

@@ -22,7 +22,7 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Desk:
-    """What one run of the page is about.
+    """The ledger, the user and the rights of one run of the page.
 
     ``as_of`` is the moment that the page was started for, or None. ``others`` is True if other users are on file too.
     """
@@ -137,8 +137,8 @@ class Listing(Generic[T]):
 
 
 @dataclass
-class View:
-    """What a page shows: its heading, the scope in words, the data of its template, and its listing if it has one."""
+class WebView:
+    """The content of a page: its heading, the scope in words, the data of its template, and its listing if it has one."""
 
     template: str
     title: str

@@ -8,7 +8,7 @@ from typing import cast, get_args
 from ledger import Memory, NotFoundError, Page, Why
 from ledger.history.pictures import confidence_svg, content_of, graph_mermaid, graph_svg, why_svg
 from ledger.types import Channel, MemoryStatus
-from ledger.web.asking import ROWS, Listing, View, WebQuestion, paged
+from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, paged
 from ledger.web.rendering import markdown, when
 
 STATUSES, CHANNELS = get_args(MemoryStatus), get_args(Channel)
@@ -18,7 +18,7 @@ READ = 1_000  # the most captures that are read for a page of one actor, channel
 FILTERS = ("q", "kind", "project", "session", "actor", "channel", "status", "days")
 
 
-def beliefs(asked: WebQuestion) -> View:
+def beliefs(asked: WebQuestion) -> WebView:
     """List what is believed, by the filters of the address."""
     listing = _found(asked) if asked.word("q") else _listed(asked)
     origins = _origins(asked, [memory.id for memory in listing.rows])
@@ -33,7 +33,7 @@ def beliefs(asked: WebQuestion) -> View:
         "filtered": any(asked.word(name) for name in FILTERS),
     }
     scope = _status(asked) + (f", about “{asked.word('q')}”, best first" if asked.word("q") else ", newest first")
-    return View("beliefs.html", "Beliefs", scope, data, cast("Listing[object]", listing))
+    return WebView("beliefs.html", "Beliefs", scope, data, cast("Listing[object]", listing))
 
 
 def _status(asked: WebQuestion) -> str:
@@ -155,7 +155,7 @@ def memory_line(memory: Memory) -> str:
 # --- one belief ------------------------------------------------------------------------------------------------------
 
 
-def belief(asked: WebQuestion) -> View:
+def belief(asked: WebQuestion) -> WebView:
     """Show one belief: why it is believed, how that changed, where it is from, and where it was used."""
     ledger = asked.ledger
     why = ledger.why(asked.subject)
@@ -178,7 +178,7 @@ def belief(asked: WebQuestion) -> View:
         "seen": ledger.position,
     }
     data["plain"] = why
-    return View("belief.html", "Belief", why.id, data, markdown=belief_markdown(why, asked))
+    return WebView("belief.html", "Belief", why.id, data, markdown=belief_markdown(why, asked))
 
 
 def wordings(why: Why) -> list[dict[str, object]]:

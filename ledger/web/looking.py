@@ -10,7 +10,7 @@ from ledger import Candidate, LedgerError, Memory, Message, NotFoundError, PastL
 from ledger.answers import Quarantined, SessionInfo, WindowItem
 from ledger.guards import threats
 from ledger.recall.packs import line as prompt_line
-from ledger.web.asking import ROWS, Listing, View, WebQuestion, fields_of, paged
+from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, fields_of, paged
 from ledger.web.beliefs import memory_line
 from ledger.web.rendering import markdown, when
 
@@ -33,7 +33,7 @@ CUTS = {
 }
 
 
-def agent(asked: WebQuestion) -> View:
+def agent(asked: WebQuestion) -> WebView:
     """Show the prompt that an agent would get for a question, or at the start of a session."""
     pack = asked.ledger.context(
         asked.word("q"),
@@ -54,7 +54,7 @@ def agent(asked: WebQuestion) -> View:
     }
     question = f"for “{asked.word('q')}”" if asked.word("q") else "at the start of a session, without a question"
     scope = f"{pack.used} of {pack.budget} {pack.unit}, {pack.searched:,} texts searched, {question}"
-    return View("agent.html", "What the agent would see", scope, data, markdown=pack.as_text() + "\n")
+    return WebView("agent.html", "What the agent would see", scope, data, markdown=pack.as_text() + "\n")
 
 
 def _pack_row(item: object, reason: str) -> dict[str, object]:
@@ -67,7 +67,7 @@ def _pack_row(item: object, reason: str) -> dict[str, object]:
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
-def review(asked: WebQuestion) -> View:
+def review(asked: WebQuestion) -> WebView:
     """Show what waits for a decision, or what was admitted without a person, each beside the words that it is from."""
     admitted = asked.word("list") == "admitted"
 
@@ -81,7 +81,7 @@ def review(asked: WebQuestion) -> View:
         "beside": {each.id: _beside(asked, each) for each in cast("Iterable[Candidate]", listing.rows)},
     }
     scope = "admitted without a person, newest first" if admitted else "waiting for a decision, oldest first"
-    return View("review.html", "Review", scope, data, cast("Listing[object]", listing))
+    return WebView("review.html", "Review", scope, data, cast("Listing[object]", listing))
 
 
 def _candidate_line(candidate: Candidate) -> str:
@@ -118,7 +118,7 @@ def _memory(asked: WebQuestion, id: str) -> Memory | None:
 # --- quarantine ------------------------------------------------------------------------------------------------------
 
 
-def held(asked: WebQuestion) -> View:
+def held(asked: WebQuestion) -> WebView:
     """Show the texts in quarantine, with the lines in which a scanner finds something marked."""
 
     def listed(limit: int, after: str | None = None) -> object:
@@ -128,7 +128,7 @@ def held(asked: WebQuestion) -> View:
     listing = paged(listed(ROWS, after), listed, _held_line, is_first=after is None)  # type: ignore[arg-type]
     texts = {each.position: _held_text(asked, each) for each in cast("Iterable[Quarantined]", listing.rows)}
     data: dict[str, object] = {"texts": {position: marked_lines(text) for position, text in texts.items()}}
-    return View("held.html", "Held", "in quarantine, newest first", data, cast("Listing[object]", listing))
+    return WebView("held.html", "Held", "in quarantine, newest first", data, cast("Listing[object]", listing))
 
 
 def _held_line(item: Quarantined) -> str:
@@ -165,7 +165,7 @@ def marked_lines(text: str | None) -> list[tuple[bool, str]]:
 # --- sessions --------------------------------------------------------------------------------------------------------
 
 
-def sessions(asked: WebQuestion) -> View:
+def sessions(asked: WebQuestion) -> WebView:
     """List the sessions, newest first."""
 
     def listed(limit: int, after: str | None = None) -> object:
@@ -173,14 +173,14 @@ def sessions(asked: WebQuestion) -> View:
 
     after = asked.word("after") or None
     listing = paged(listed(ROWS, after), listed, _session_line, is_first=after is None)  # type: ignore[arg-type]
-    return View("sessions.html", "Sessions", "newest first", {}, cast("Listing[object]", listing))
+    return WebView("sessions.html", "Sessions", "newest first", {}, cast("Listing[object]", listing))
 
 
 def _session_line(session: SessionInfo) -> str:
     return f"- {markdown(session.name)} ({session.messages} messages, {session.turns} turns) `{session.id}`"
 
 
-def session(asked: WebQuestion) -> View:
+def session(asked: WebQuestion) -> WebView:
     """Show the messages of a session beside what its window holds, leaves out and stands for."""
     name = asked.word("name") or asked.subject
     chat = asked.ledger.session(name)
@@ -204,7 +204,7 @@ def session(asked: WebQuestion) -> View:
         rows, f"{info.messages:,} messages", getattr(messages, "next", None), lambda: _every(chat), _message_line
     )
     scope = f"{info.name or info.id}, {info.hidden:,} hidden, {info.turns:,} turns"
-    return View("session.html", "Session", scope, data, cast("Listing[object]", listing))
+    return WebView("session.html", "Session", scope, data, cast("Listing[object]", listing))
 
 
 def _every(chat: object) -> Iterable[dict[str, object]]:

@@ -9,7 +9,7 @@ from typing import cast, get_args
 
 from ledger import AuditEntry, Ledger, RejectedError
 from ledger.types import Channel, OriginKind
-from ledger.web.asking import ROWS, Listing, View, WebQuestion
+from ledger.web.asking import ROWS, Listing, WebQuestion, WebView
 from ledger.web.rendering import markdown, visible, when
 
 EVENTS = 150  # of a page of the timeline
@@ -88,7 +88,7 @@ def _quoted(about: dict[str, object]) -> str:
     return " → ".join(texts) or visible(about["id"])
 
 
-def timeline(asked: WebQuestion) -> View:
+def timeline(asked: WebQuestion) -> WebView:
     """Tell the commands, newest first; what a person seldom reads is folded."""
     after = asked.word("after")
     since = after if after.isdecimal() else ""
@@ -115,7 +115,7 @@ def timeline(asked: WebQuestion) -> View:
     ]
     scope = ", ".join([*filters, *[f"{redacted} redacted"] * bool(redacted), "newest first"])
     listing = Listing(told, count, page.next, lambda: _every(asked, page.all()), _told_line, _plain)
-    return View("timeline.html", "Timeline", scope, data, cast("Listing[object]", listing))
+    return WebView("timeline.html", "Timeline", scope, data, cast("Listing[object]", listing))
 
 
 def _plain(command: ToldCommand) -> object:
@@ -236,7 +236,7 @@ def facets(asked: WebQuestion) -> dict[str, list[tuple[str, int]]]:
 # --- trust -----------------------------------------------------------------------------------------------------------
 
 
-def trust(asked: WebQuestion) -> View:
+def trust(asked: WebQuestion) -> WebView:
     """Show what the ledger can vouch for: its chain, its projections, erasures, holds and distrusted origins."""
     ledger = asked.ledger
     stats = ledger.maintenance.stats()
@@ -262,7 +262,7 @@ def trust(asked: WebQuestion) -> View:
         "cut": max(len(erasures), len(holds), len(distrusted)) >= ROWS,
     }
     scope = f"{stats.position:,} events, {stats.size_bytes / 1e6:.1f} MB, ledger {stats.ledger_id}"
-    return View("trust.html", "Trust", scope, data, markdown=_trust_markdown(data, scope))
+    return WebView("trust.html", "Trust", scope, data, markdown=_trust_markdown(data, scope))
 
 
 def _without(asked: WebQuestion) -> object:

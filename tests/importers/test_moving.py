@@ -15,7 +15,7 @@ from command_line import answer, run
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain.zones import in_zone, zone_named
 from ledger.importers import import_from, moving
-from ledger.importers.moving import Ending, Record, Statement, Stored, Turn
+from ledger.importers.moving import MovedEnding, MovedStatement, MovedTurn, MovedValue, Record
 from ledger.importers.source import Source
 
 
@@ -88,8 +88,8 @@ def test_a_limit_takes_so_many_new_records_and_the_same_call_goes_on(ledger: Led
 
 
 def test_since_leaves_out_what_is_earlier_and_what_has_no_time(ledger: Ledger, move: Any) -> None:
-    turns = [Turn(key=str(day), prompt=f"Day {day}?", at=f"2026-01-0{day}T10:00:00Z") for day in range(1, 6)]
-    report = move(*turns, Turn(key="k", prompt="When?"), since="2026-01-04")
+    turns = [MovedTurn(key=str(day), prompt=f"Day {day}?", at=f"2026-01-0{day}T10:00:00Z") for day in range(1, 6)]
+    report = move(*turns, MovedTurn(key="k", prompt="When?"), since="2026-01-04")
     assert dict(report.taken) == {"turns": 2}
     assert dict(report.skipped) == {"earlier than since": 3, "without a time, and since was given": 1}
 
@@ -131,7 +131,9 @@ def test_a_turn_that_a_rule_refuses_costs_only_itself(ledger: Ledger, move: Any)
     ledger.policy.set(secrets="refuse")
     key = "ghp_" + "a1B2" * 9
     report = move(
-        Turn(key="a", prompt="Hello."), Turn(key="b", prompt=f"My key is {key}."), Turn(key="c", prompt="Bye.")
+        MovedTurn(key="a", prompt="Hello."),
+        MovedTurn(key="b", prompt=f"My key is {key}."),
+        MovedTurn(key="c", prompt="Bye."),
     )
     assert dict(report.taken) == {"turns": 2} and sum(report.skipped.values()) == 1
     assert [where for where, _ in report.notes] == ["b"] and key not in str(report.notes)
@@ -152,15 +154,17 @@ def beliefs(ledger: Ledger) -> dict[str, str]:
 
 def test_a_statement_arrives_with_its_status_times_counts_and_sources(ledger: Ledger, move: Any) -> None:
     records = (
-        Turn(key="t", prompt="I moved.", session="talk", at="2024-01-10T09:00:00Z", extract=False),
-        Statement(key="1", content="Ada lives in Porto.", at="2022-05-01", reference_count=4, confidence=0.8),
-        Statement(
+        MovedTurn(key="t", prompt="I moved.", session="talk", at="2024-01-10T09:00:00Z", extract=False),
+        MovedStatement(key="1", content="Ada lives in Porto.", at="2022-05-01", reference_count=4, confidence=0.8),
+        MovedStatement(
             key="2", content="Ada lives in Lisbon.", at="2024-01-10", supersedes="1", sources=("t",), tags=("home",)
         ),
-        Statement(key="3", content="Ada owns a boat.", status="superseded", at="2021-03-01", ended_at="2023-08-01"),
-        Statement(key="4", content="Ada is a pilot.", status="invalid"),
-        Statement(key="5", content="Ada likes rum.", status="retracted", reason="deleted there"),
-        Statement(key="6", content="Ada may like gin.", status="candidate"),
+        MovedStatement(
+            key="3", content="Ada owns a boat.", status="superseded", at="2021-03-01", ended_at="2023-08-01"
+        ),
+        MovedStatement(key="4", content="Ada is a pilot.", status="invalid"),
+        MovedStatement(key="5", content="Ada likes rum.", status="retracted", reason="deleted there"),
+        MovedStatement(key="6", content="Ada may like gin.", status="candidate"),
     )
     report = move(*records)
     assert dict(report.taken) == {"turns": 1, "statements": 6}
@@ -182,13 +186,15 @@ def test_a_statement_arrives_with_its_status_times_counts_and_sources(ledger: Le
 
 
 def test_an_ending_ends_an_earlier_statement_also_in_a_later_import(ledger: Ledger, move: Any) -> None:
-    stated = Statement(key="1", content="Ada owns a boat.", at="2021-03-01")
+    stated = MovedStatement(key="1", content="Ada owns a boat.", at="2021-03-01")
     move(stated)
-    report = move(stated, Ending(key="1", status="retracted", at="2023-08-01"), Ending(key="none", status="invalid"))
+    report = move(
+        stated, MovedEnding(key="1", status="retracted", at="2023-08-01"), MovedEnding(key="none", status="invalid")
+    )
     assert dict(report.taken) == {"changes": 1} and beliefs(ledger) == {"Ada owns a boat.": "retracted"}
     assert dict(report.skipped) == {"the end of a statement that did not come along": 1}
-    move(Statement(key="2", content="Ada owns a kite."))
-    move(Statement(key="2", content="Ada owns a kite.", status="invalid"))
+    move(MovedStatement(key="2", content="Ada owns a kite."))
+    move(MovedStatement(key="2", content="Ada owns a kite.", status="invalid"))
     assert beliefs(ledger)["Ada owns a kite."] == "invalid"
 
 
@@ -197,7 +203,7 @@ def test_what_this_ledger_has_refuted_stays_refuted(ledger: Ledger, move: Any, v
     put = ledger.propose if verb == "reject" else ledger.remember
     getattr(ledger, verb)(put("Ada likes rum.").id)
     for kind in ("knowledge", "preference"):
-        report = move(Statement(key=kind, content="ada likes  RUM", kind=kind))
+        report = move(MovedStatement(key=kind, content="ada likes  RUM", kind=kind))
         assert dict(report.skipped) == {"a statement that this ledger has refuted": 1}
     assert "active" not in beliefs(ledger).values()
 
@@ -205,20 +211,22 @@ def test_what_this_ledger_has_refuted_stays_refuted(ledger: Ledger, move: Any, v
 def test_what_this_ledger_replaced_comes_back_only_if_it_was_said_later(ledger: Ledger, move: Any) -> None:
     porto = ledger.remember("Ada lives in Porto.", occurred_at="2020-01-01")
     ledger.supersede(porto.id, "Ada lives in Lisbon.", occurred_at="2024-01-01")
-    old = move(Statement(key="1", content="Ada lives in Porto.", at="2022-01-01"))
+    old = move(MovedStatement(key="1", content="Ada lives in Porto.", at="2022-01-01"))
     assert dict(old.skipped) == {"a statement that this ledger replaced": 1}
-    assert dict(move(Statement(key="2", content="Ada lives in Porto.", at="2025-01-01")).taken) == {"statements": 1}
+    assert dict(move(MovedStatement(key="2", content="Ada lives in Porto.", at="2025-01-01")).taken) == {
+        "statements": 1
+    }
 
 
 def test_a_channel_of_the_call_wins_so_that_the_statements_of_others_wait(ledger: Ledger, move: Any) -> None:
-    move(Statement(key="1", content="Ada likes rum.", actor="bob"), channel="file")
+    move(MovedStatement(key="1", content="Ada likes rum.", actor="bob"), channel="file")
     (waiting,) = ledger.review()
     assert waiting.memory.content == "Ada likes rum."
     assert ledger.history.audit()[0].actor == "bob"
 
 
 def test_a_value_comes_under_its_namespace_and_key_once(ledger: Ledger, move: Any) -> None:
-    stored = Stored(namespace=("app", "notes"), key="todo", value={"text": "Buy milk."}, at="2025-01-01")
+    stored = MovedValue(namespace=("app", "notes"), key="todo", value={"text": "Buy milk."}, at="2025-01-01")
     assert dict(move(stored).taken) == {"values": 1}
     assert move(stored).known == 1
     assert ledger.values.get(("app", "notes"), "todo").value == {"text": "Buy milk."}
@@ -228,7 +236,7 @@ def test_a_value_comes_under_its_namespace_and_key_once(ledger: Ledger, move: An
 
 
 def test_a_time_without_an_offset_needs_a_zone(ledger: Ledger, move: Any) -> None:
-    naive = Turn(key="k", prompt="When?", at="2026-07-01 09:30:00")
+    naive = MovedTurn(key="k", prompt="When?", at="2026-07-01 09:30:00")
     with pytest.raises(RejectedError, match="--zone"):
         move(naive)
     with pytest.raises(RejectedError, match="Europe/Atlantis"):
@@ -238,8 +246,8 @@ def test_a_time_without_an_offset_needs_a_zone(ledger: Ledger, move: Any) -> Non
 
 
 def test_a_time_at_a_clock_change_is_reported(ledger: Ledger, move: Any) -> None:
-    twice = Turn(key="a", prompt="Twice?", at="2025-10-26T02:30:00")
-    never = Turn(key="b", prompt="Never?", at="2025-03-30T02:30:00")
+    twice = MovedTurn(key="a", prompt="Twice?", at="2025-10-26T02:30:00")
+    never = MovedTurn(key="b", prompt="Never?", at="2025-03-30T02:30:00")
     report = move(twice, never, zone="Europe/Brussels")
     assert [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True)] == [
         "2025-10-26T02:30:00.000000+02:00", "2025-03-30T03:30:00.000000+02:00"]  # fmt: skip
@@ -257,7 +265,7 @@ def test_a_zone_gives_the_offset_of_the_day() -> None:
 
 
 def test_seconds_milliseconds_and_nothing_are_times_too(ledger: Ledger, move: Any) -> None:
-    move(*(Turn(key=str(at), prompt=f"At {at}?", at=at) for at in (1_700_000_000, 1_700_000_000_000, None, "")))
+    move(*(MovedTurn(key=str(at), prompt=f"At {at}?", at=at) for at in (1_700_000_000, 1_700_000_000_000, None, "")))
     times = [turn.occurred_at for turn in ledger.interactions.list(oldest_first=True)]
     assert times[:2] == ["2023-11-14T22:13:20.000000Z"] * 2
 

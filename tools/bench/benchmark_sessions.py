@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, json
 
@@ -207,7 +207,7 @@ def rank(options: Options) -> Iterator[Figure]:
         ranking[-1] += time.process_time() - started
         return text
 
-    excerpts.excerpt = timed
+    excerpts.excerpt = cast("Any", timed)
     try:
         for number in range(options.rounds):
             say(f"rank: {number + 1} of {options.rounds}")

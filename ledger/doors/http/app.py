@@ -60,7 +60,7 @@ from ledger.doors.own_writes import MOST_CONFIDENCE, POLICY
 from ledger.doors.tokens import TokenFile, TokenInfo
 
 try:
-    from ledger.doors.http.metrics import CONTENT_TYPE, Measured, Metrics
+    from ledger.doors.http.metrics import CONTENT_TYPE, MeasuredLedger, Metrics
 except ImportError as error:  # an environment from before the extra http had this package has no figures
     if error.name != "prometheus_client":
         raise
@@ -138,7 +138,7 @@ def make_app(
     if HAS_METRICS:
         app.state.metrics = metrics = Metrics(ledger, log_url)
         app.include_router(measuring)
-        app.add_middleware(Measured, metrics=metrics, untimed=("/history/follow",))  # outside of the gate
+        app.add_middleware(MeasuredLedger, metrics=metrics, untimed=("/history/follow",))  # outside of the gate
     describe(app)
     return app
 

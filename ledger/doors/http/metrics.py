@@ -118,7 +118,7 @@ def _gauge(name: str, words: str, value: float) -> Metric:
     return GaugeMetricFamily(f"memory_ledger_{name}", words, value=value)
 
 
-class Measured:
+class MeasuredLedger:
     """The outermost layer of an application, which counts and times every answer.
 
     Args:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
-from ledger.recall import packs
 from ledger.recall.packs import Item, Pack
 from ledger.recall.request import AMONG, PACKINGS
 from ledger.types import EVERYTHING, Event, Project, Unit
@@ -375,7 +374,8 @@ def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
 def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.remember("The user drinks coffee. " * 50)
     pack = delivered(ledger, packing="shares", budget=10_000)
-    monkeypatch.setattr(packs, "ENTRY_CHARS", 100)
+    for module in ("unasked", "reopening"):
+        monkeypatch.setattr(f"ledger.recall.{module}.ENTRY_CHARS", 100)
     assert [item.content for item in reopened(ledger, pack).items] == [item.content for item in pack.items]
 
 

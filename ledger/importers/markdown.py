@@ -21,7 +21,7 @@ from ledger.importers.source import Part, Source, clean, pairs
 CLIENT = "markdown"
 _ENDINGS = (".md", ".markdown", ".txt")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
-_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
+_HEADING = re.compile(r"#{1,6}\s+([^\s#].*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _RULER = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
@@ -135,7 +135,7 @@ def _blocks(text: str) -> Iterator[_Block]:
             lines.append(line)
         elif (title := _HEADING.fullmatch(line)) or _RULER.fullmatch(line):
             yield from block()
-            heading, is_item = title[1] if title else heading, False
+            heading, is_item = title[1].rstrip("# \t") if title else heading, False
         elif item := _ITEM.fullmatch(line):
             yield from block()
             is_item = True

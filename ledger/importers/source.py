@@ -273,7 +273,7 @@ NO_JSON = "a line that is no JSON object"
 
 def decoded(text: bytes) -> object:
     """Return the JSON of a text, lone surrogates included, or ``NOTHING``."""
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(text)
     try:  # reads lone surrogates and NaN
         return json.loads(text)

@@ -123,8 +123,10 @@ CREATE FUNCTION ledger.events_covered() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM changed WHERE NOT EXISTS (
-            SELECT FROM ledger.events AS e, jsonb_array_elements(e.state::jsonb #> '{data,targets}') AS target
-            WHERE e.tenant = changed.tenant AND e.position = changed.erased_by AND e.type = 'ContentErased'
+            SELECT FROM ledger.events AS e, jsonb_array_elements(CASE  -- whose condition is tested before the cast
+                WHEN e.tenant = changed.tenant AND e.position = changed.erased_by AND e.type = 'ContentErased'
+                THEN e.state::jsonb #> '{data,targets}' END) AS target
+            WHERE e.tenant = changed.tenant AND e.position = changed.erased_by
                 AND (target ->> 'position')::bigint = changed.position
                 AND target ->> 'after' = encode(sha256(convert_to(changed.state, 'UTF8')), 'hex')
         )
@@ -137,8 +139,9 @@ CREATE FUNCTION ledger.blobs_covered() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM changed WHERE NOT EXISTS (
-            SELECT FROM ledger.events AS e WHERE e.tenant = changed.tenant AND e.position = changed.erased_by
-                AND e.type = 'ContentErased' AND e.state::jsonb #> '{data,blobs}' ? changed.id
+            SELECT FROM ledger.events AS e WHERE e.tenant = changed.tenant AND e.position = changed.erased_by AND CASE
+                WHEN e.tenant = changed.tenant AND e.position = changed.erased_by AND e.type = 'ContentErased'
+                THEN e.state::jsonb #> '{data,blobs}' ? changed.id END
         )
     ) THEN RAISE EXCEPTION 'an erasure empties only the blobs that it covers'
         USING ERRCODE = 'integrity_constraint_violation';

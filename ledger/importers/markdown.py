@@ -24,7 +24,6 @@ _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
 _HEADING = re.compile(r"#{1,6}\s+([^\s#].*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _RULER = re.compile(r"\s*([-*_])(\s*\1){2,}\s*")
-_COMMENT = re.compile(r"<!--.*?-->", re.S)
 _TASK = re.compile(r"\[[ xX-]\]\s+")
 _OBSERVATION = re.compile(r"\[([^\[\]()]+)\]\s+(.+)", re.S)
 _RELATION = re.compile(r"(\"[^\"]*\"|'[^']*'|[^\s\[\]]*)\s*\[\[([^\[\]]+)\]\]\s*(\([^()]*\))?", re.S)
@@ -127,7 +126,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         if joined:
             yield _Block(joined, heading, is_item)
 
-    for line in _COMMENT.sub("", text).splitlines():
+    for line in _without_comments(text).splitlines():
         if _FENCE.match(line):
             is_code = not is_code
             lines.append(line)
@@ -146,6 +145,12 @@ def _blocks(text: str) -> Iterator[_Block]:
         else:
             lines.append(line.strip())
     yield from block()
+
+
+def _without_comments(text: str) -> str:
+    first, *others = text.split("<!--")
+    parts = ((part, *part.partition("-->")) for part in others)
+    return first + "".join(after if end else f"<!--{part}" for part, _, end, after in parts)
 
 
 def _statement(note: _Note, block: _Block) -> MovedStatement:

@@ -12,7 +12,7 @@ from ledger.web.rendering import POLICY, environment
 
 QUESTIONS = {"beliefs": "q", "agent": "q", "timeline": "actor"}  # the filter that a subject is, of pages without one
 LEFT_OUT = ("form", "script", "footer", "nav")  # elements of the templates that a file has not
-_LINK = re.compile(r'(<a\b[^>]*?) href="/[^"]*"')
+_LINK = re.compile(r'(<a\b[^<>]*?) href="/[^"]*"')
 
 
 def export_html(ledger: Ledger, page: str = "beliefs", subject: str = "", *, as_of: str | None = None) -> str:

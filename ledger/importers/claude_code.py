@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ledger.doors.agent_transcripts import HIDDEN, Entry, channel_of, turns
+from ledger.doors.agent_transcripts import HIDDEN, Entry
+from ledger.importers.agent_transcript import AgentTranscript
 from ledger.importers.moving import MovedTurn
 from ledger.importers.source import NO_JSON, Object, Part, Source, decoded
 
@@ -76,7 +77,7 @@ def records(source: Source) -> Iterator[MovedTurn]:
         else:
             source.skip("a file that is no transcript")
     for _, part, session in sorted(begun):
-        yield from _Transcript(source, part, session).turns()
+        yield from _ClaudeTranscript(source, part, session).turns()
 
 
 def _is_transcript(head: list[Object]) -> bool:
@@ -92,28 +93,7 @@ def _session(part: Part, head: list[Object]) -> str:
     return part.stem if not named or part.stem in named or _UUID.fullmatch(part.stem) else str(named[0])
 
 
-class _Transcript:
-    """A transcript that is being read."""
-
-    def __init__(self, source: Source, part: Part, session: str) -> None:
-        self._source, self._part, self._session = source, part, session
-        self._folder = ""
-        self._is_working = False  # the last line that counts was the agent's, and not an answer
-
-    def turns(self) -> Iterator[MovedTurn]:
-        for turn in turns(self._entries()):
-            # The agent that runs the import writes on: its answer is added by the next hook, or by the next import.
-            is_open = turn.is_last and self._is_working and self._part.is_fresh
-            yield MovedTurn(
-                key=turn.key,
-                prompt=turn.prompt,
-                response="" if is_open else turn.response,
-                session=self._session,
-                at=turn.at,
-                folder=self._folder,
-                channel=channel_of(turn),
-            )
-
+class _ClaudeTranscript(AgentTranscript):
     def _entries(self) -> Iterator[Entry]:
         """Yield the lines that may hold words; the others are counted without being read as a whole."""
         skip = self._source.skip

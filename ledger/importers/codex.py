@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.doors.agent_transcripts import Entry, channel_of, turns
+from ledger.doors.agent_transcripts import Entry
+from ledger.importers.agent_transcript import AgentTranscript
 from ledger.importers.moving import MovedTurn
 from ledger.importers.source import Object, Part, Source
 
@@ -111,31 +112,14 @@ def _is_of_subagent(head: list[Object]) -> bool:
     return isinstance(made_by, dict) and "subagent" in made_by
 
 
-class _Rollout:
+class _Rollout(AgentTranscript):
     """A rollout that is being read."""
 
     def __init__(self, source: Source, part: Part) -> None:
-        self._source, self._part = source, part
-        self._session = part.stem[-36:]  # the name ends with the id of the session
-        self._folder = ""
+        super().__init__(source, part, part.stem[-36:])  # the name ends with the id of the session
         self._number = 0  # of the prompts so far
         self._waiting: Entry | None = None  # an event of a prompt whose item may follow
         self._prompt = self._answer = ""  # the last texts, which may come again in another form
-        self._is_working = False
-
-    def turns(self) -> Iterator[MovedTurn]:
-        for turn in turns(self._entries()):
-            # The agent that runs the import writes on: its answer is added by the next hook, or by the next import.
-            is_open = turn.is_last and self._is_working and self._part.is_fresh
-            yield MovedTurn(
-                key=turn.key,
-                prompt=turn.prompt,
-                response="" if is_open else turn.response,
-                session=self._session,
-                at=turn.at,
-                folder=self._folder,
-                channel=channel_of(turn),
-            )
 
     def _entries(self) -> Iterator[Entry]:
         """Yield the entries of turns in the form that the hooks read, each text once."""

@@ -105,4 +105,7 @@ class AsyncHits(AsyncPage["Hit"]):
 
     def __init__(self, page: Hits, read: Read[Hit]) -> None:
         super().__init__(page, read)
-        self.total, self.searched, self.is_exact, self.hint = page.total, page.searched, page.is_exact, page.hint
+        self.total: int = page.total
+        self.searched: int = page.searched
+        self.is_exact: bool = page.is_exact
+        self.hint: str = page.hint

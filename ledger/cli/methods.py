@@ -36,7 +36,7 @@ AREAS = {  # the namespaces of a ledger with their classes
     "projections": "ledger.projections.api:ProjectionsRead",
 }
 OF_A_SESSION = ("session", "summaries")  # the first argument of these commands is the name of a session
-PANELS = {  # the commands outside the namespaces, grouped for the help
+PANELS: dict[str, tuple[str, ...]] = {  # the commands outside the namespaces, grouped for the help
     "Record": ("add", "capture", "remember", "propose", "extract", "import"),
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",

@@ -40,17 +40,20 @@ class CommandBatch:
         is_shared: bool = False,
         whole: bool = False,
     ) -> None:
-        self.transaction, self._write_out = transaction, write_out
+        self.transaction = transaction
+        self._write_out = write_out
         self._seconds = SHARED_BATCH_SECONDS if is_shared else BATCH_SECONDS
         self._is_whole = whole
         self._token = transaction.token = Token()
         transaction.deferred = True
-        self.began, self._after, self.committed = 0.0, 0, 0
+        self.began: float = 0.0
+        self._after = 0
+        self.committed: int = 0  # the position up to which others see the batch
         self._start()
 
     def _start(self) -> None:
         self.began, self._after = time.monotonic(), self.transaction.position
-        self.committed = self._after  # the position up to which others see the batch
+        self.committed = self._after
 
     @property
     def is_here(self) -> bool:
@@ -97,7 +100,8 @@ class QueuedCommand:
     __slots__ = ("_answer", "_call", "alone", "error")
 
     def __init__(self, call: Callable[[], object], *, alone: bool = False) -> None:
-        self._call, self.alone = call, alone
+        self._call = call
+        self.alone: bool = alone
         self._answer: object = None
         self.error: BaseException | None = None
 
@@ -127,7 +131,7 @@ class ThreadCommand(QueuedCommand):
 
     def __init__(self, call: Callable[[], object]) -> None:
         super().__init__(call)
-        self.done = threading.Lock()
+        self.done: threading.Lock = threading.Lock()
         self.done.acquire()
 
     def wait(self) -> None:

@@ -65,7 +65,8 @@ class Writer(Means):
         scanners: Sequence[Scanner] = (),
     ) -> None:
         super().__init__(secret, clock, random, scanners)
-        self.store, self.ledger_id = store, ledger_id
+        self.store = store
+        self.ledger_id = ledger_id
         self._own_turn, self._hopeful_turn = store.command(), store.command(hopes=True)
         self._refusals = steps.RefusalCounter()
         self._batch: CommandBatch | None = None

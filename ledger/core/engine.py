@@ -73,17 +73,19 @@ class ReadingEngine(ABC):
 
     counter: Counter
     vectors: VectorSearch | None = None
-    patterns = NamePatterns()  # of the sessions that are kept out
+    patterns: NamePatterns = NamePatterns()  # of the sessions that are kept out
     own: Own | None = None  # the user's own projections
     valid: str | None = None  # a time of the world: reads answer with what was true at that time
 
     def __init__(self, created: LedgerCreated) -> None:
         self.created = created
         try:
-            self.secret = bytes.fromhex(created.secret)
+            self.secret: bytes = bytes.fromhex(created.secret)
         except ValueError:
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
-        self.times, self.rarity, self.counts = Times(), Rarity(), Counts()
+        self.times: Times = Times()
+        self.rarity: Rarity = Rarity()
+        self.counts: Counts = Counts()
 
     @property
     @abstractmethod
@@ -188,7 +190,10 @@ class Engine(ReadingEngine):
 
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
         super().__init__(created)
-        self.store, self.default, self.clock, self.random = store, default, clock, random
+        self.store = store
+        self.default = default
+        self.clock = clock
+        self.random = random
         self._writer: Writer | None = None
         self._making_writer = threading.Lock()
         # (purpose, user) -> the position up to which this process has looked

@@ -31,7 +31,7 @@ from projections.core.subjects import SubjectChange
 TAIL = 1_000  # the most events that are caught up under the lock, in the next command's transaction
 BATCH = 2_000  # the events that are otherwise folded and written in one transaction
 STATES = 4_096  # subjects kept in memory while a log is folded; others are folded again from their streams
-KIND_OF = {letter: word for word, letter in own.KINDS.items()}
+KIND_OF: dict[str, str] = {letter: word for word, letter in own.KINDS.items()}
 FOLDED = "own_folded"  # the table of a connection that lists its folded projections with their positions
 _log = logging.getLogger("ledger.projections")  # names, positions and types, never a text
 
@@ -173,8 +173,9 @@ class Own:
     """The user's projections of an open ledger. Every method except ``catch_up`` runs under the writer's lock."""
 
     def __init__(self, store: EventStore, definitions: Mapping[str, Definition]) -> None:
-        self.definitions, self._store = dict(definitions), store
-        self.waiting = False  # True if a projection is behind by more than is caught up under the lock
+        self.definitions: dict[str, Definition] = dict(definitions)
+        self._store = store
+        self.waiting: bool = False  # True if a projection is behind by more than is caught up under the lock
         self._live: list[_Live] = []
         self._again = set[str]()  # projections emptied in this transaction
         self._changes = -1  # of the transaction in which the file was last examined

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from ledger.core.engine import Engine, ReadingEngine, Snapshot
 from ledger.core.folding import fold_to
@@ -14,9 +15,15 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.log.past_views import Prepare
 from ledger.log.reading import read_tip
 from projections.core import as_of
-from projections.core.as_of import HEAD
+from projections.core.as_of import HEAD, Times
 from projections.core.rows import Connection
 from projections.views import audit
+
+if TYPE_CHECKING:
+    from ledger.core.own import Own
+    from ledger.sessions.counting import Counter
+    from ledger.sessions.rules.patterns import NamePatterns
+    from ledger.vectors.embedding import VectorSearch
 
 Instant = int | str | datetime | date  # a position; a time with an offset; a date; the id of an event
 
@@ -34,14 +41,15 @@ class PastEngine(ReadingEngine):
 
     def __init__(self, present: Engine, moment: int, time: str, valid: str | None = None) -> None:
         super().__init__(present.created)
-        self.moment, self.as_of, self.valid = moment, time, valid
-        self._store, self.times = present.store, present.times
-        self.counter, self.vectors, self.patterns, self.own = (
-            present.counter,
-            present.vectors,
-            present.patterns,
-            present.own,
-        )
+        self.moment = moment
+        self.as_of = time
+        self.valid = valid
+        self._store = present.store
+        self.times: Times = present.times
+        self.counter: Counter = present.counter
+        self.vectors: VectorSearch | None = present.vectors
+        self.patterns: NamePatterns = present.patterns
+        self.own: Own | None = present.own
 
     @property
     def path(self) -> str:

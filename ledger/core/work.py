@@ -71,10 +71,11 @@ class Means:
     """The parts of an open ledger that the steps of a command share: its secret, clock, random bytes, guard and tables."""
 
     def __init__(self, secret: bytes, clock: Clock, random: Random, scanners: Sequence[Scanner] = ()) -> None:
-        self.secret, self.clock = secret, clock
-        self.random = Pooled(random)
-        self.guard = Guard(scanners)
-        self.tables = Tables(secret)
+        self.secret = secret
+        self.clock = clock
+        self.random: Pooled = Pooled(random)
+        self.guard: Guard = Guard(scanners)
+        self.tables: Tables = Tables(secret)
 
     def now(self) -> str:
         return stored_time(self.clock())
@@ -108,13 +109,16 @@ class Work:
     """The tools of one command's body: states and names as they are under the lock, and ``emit``."""
 
     def __init__(self, means: Means, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
-        self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
+        self.transaction = transaction
+        self.command = command
+        self.who = who
+        self.recorded_at = recorded_at
         self.user: str | None = who.user  # for the events; None for events that belong to no user
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
         self._means, self._tables = means, means.tables
-        self.occurred_at = who.occurred_at  # of the next event
+        self.occurred_at: str | None = who.occurred_at  # of the next event
         self.emitted: list[tuple[str, int, EventData, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
         self.taken: dict[str, tuple[TakenSecret, ...]] = {}  # cleaned text -> the marks of the secrets taken out of it
@@ -298,9 +302,11 @@ class Tables:
 
     def __init__(self, secret: bytes) -> None:
         self.rows: SQLiteRows
-        self.projector = Projector(secret, FoldReading(self.connection))
+        self.projector: Projector = Projector(secret, FoldReading(self.connection))
         self.own: Own | None = None  # the user's own projections
-        self.looked_at = 0  # the position up to which the log was checked for events that this version does not know
+        self.looked_at: int = (
+            0  # the position up to which the log was checked for events that this version does not know
+        )
         self._secret = secret
         self._transaction: Transaction | None = None
         self._rows_of: object = None

@@ -21,6 +21,7 @@ from ledger.api import Ledger
 from ledger.domain.errors import LedgerError, RejectedError
 
 Progress = Callable[[int, int], None]
+Fields = dict[str, Any]  # of a line of a file
 THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's
 _NAMES = {"session_id": "session", "response_summary": "summary"}  # lines have the names of the import format
 _OF_PROJECTS = ("add_alias", "set_state")
@@ -44,9 +45,10 @@ class Play:
     """The conversation, the script, and the names under which the script speaks of memories."""
 
     def __init__(self) -> None:
-        self.turns, self.acts = _lines("conversation.jsonl"), _lines("script.jsonl")
-        self.start = datetime.fromisoformat(self.turns[0]["occurred_at"]) - timedelta(hours=1)
-        self.clock = StoryClock(self.start)
+        self.turns: list[Fields] = _lines("conversation.jsonl")
+        self.acts: list[Fields] = _lines("script.jsonl")
+        self.start: datetime = datetime.fromisoformat(self.turns[0]["occurred_at"]) - timedelta(hours=1)
+        self.clock: StoryClock = StoryClock(self.start)
         self.named: dict[str, str] = {}
         self._interactions: list[str] = []
 
@@ -69,7 +71,7 @@ class Play:
             if act["after"] == number:
                 self._act(owner, {name: value for name, value in act.items() if name != "after"})
 
-    def _act(self, ledger: Ledger, fields: dict[str, Any]) -> None:
+    def _act(self, ledger: Ledger, fields: Fields) -> None:
         verb, name, subject = fields.pop("act"), fields.pop("as", None), fields.pop("memory", None)
         if "source" in fields:
             fields["sources"] = [self._interactions[fields.pop("source") - 1]]
@@ -89,7 +91,7 @@ class Play:
         return matches[0].id
 
 
-def _lines(name: str) -> list[dict[str, Any]]:
+def _lines(name: str) -> list[Fields]:
     text = (files("ledger.demo") / name).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

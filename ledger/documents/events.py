@@ -1,6 +1,6 @@
 """The events of a document."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import UnsetType
@@ -15,7 +15,7 @@ class DocumentAdded(EventData, frozen=True):
     ``digest`` is the digest of the whole text.
     """
 
-    traits = Traits("reversible", begins="document")
+    traits: ClassVar[Traits] = Traits("reversible", begins="document")
 
     path: Annotated[Text | None, Use("name")]
     title: Text | None
@@ -33,7 +33,7 @@ class ChunkAdded(EventData, frozen=True):
     ``metadata`` has the number of its lines; ``own`` is the metadata of whoever cut the document elsewhere.
     """
 
-    traits = Traits("reversible", quarantined_as="chunk")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="chunk")
 
     chunk: Annotated[Id, Ref("part")]
     index: int
@@ -56,7 +56,7 @@ class DocumentReplaced(EventData, frozen=True):
     the envelope.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     previous: int
     digest: KeyedDigest | None
@@ -72,7 +72,7 @@ class DocumentReplaced(EventData, frozen=True):
 class DocumentRemoved(EventData, frozen=True):
     """The removal of a document, which recall no longer finds."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -80,6 +80,6 @@ class DocumentRemoved(EventData, frozen=True):
 class DocumentRestored(EventData, frozen=True):
     """The return of a removed document with its chunks."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""

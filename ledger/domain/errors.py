@@ -37,8 +37,13 @@ class RejectedError(LedgerError):
         scanner: str = "",
     ) -> None:
         super().__init__(message)
-        self.rule, self.subject, self.limit, self.current, self.requested = rule, subject, limit, current, requested
-        self.finding, self.scanner = finding, scanner
+        self.rule = rule
+        self.subject = subject
+        self.limit = limit
+        self.current = current
+        self.requested = requested
+        self.finding = finding
+        self.scanner = scanner
 
 
 class ReadOnlyError(RejectedError, AttributeError):
@@ -139,7 +144,10 @@ class DamagedError(StorageError):
             else f"{place} is damaged ({why}): maintenance.rebuild() makes the projections again from the log, and "
             "nothing in the log is lost"
         )
-        self.table, self.row, self.why, self.is_copy = table, row, why, is_copy
+        self.table = table
+        self.row = row
+        self.why = why
+        self.is_copy = is_copy
 
 
 class ModelError(LedgerError):
@@ -162,5 +170,8 @@ class ModelError(LedgerError):
         milliseconds: int = 0,
     ) -> None:
         super().__init__(message)
-        self.kind, self.status, self.retry_after = kind, status, retry_after
-        self.attempts, self.milliseconds = attempts, milliseconds
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+        self.attempts = attempts
+        self.milliseconds = milliseconds

@@ -23,7 +23,7 @@ class Needles:
     """Texts to look for in many others. They are indexed by one word each, so that a thousand are found as fast as one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.forms = {form for text in texts if (form := normalise(text))}
+        self.forms: set[str] = {form for text in texts if (form := normalise(text))}
         self._by_word: dict[str, list[str]] = {}
         self._anywhere: list[str] = []  # texts without a word that surely stands as a whole word
         for form in sorted(self.forms):

@@ -57,7 +57,7 @@ class LedgerLog(Application[str]):
         except BaseException:
             self.close()
             raise
-        self.name = f"ledger {created.ledger_id}"
+        self.name: str = f"ledger {created.ledger_id}"
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory:
         path = env.get(PATH)

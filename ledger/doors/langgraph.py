@@ -67,7 +67,8 @@ class LedgerStore(BaseStore):
 
     def __init__(self, ledger: Ledger, *, fields: Sequence[str] | None = None, ttl: TTLConfig | None = None) -> None:
         self._ledger = bound(ledger, self, client="langgraph", channel="agent")
-        self._fields, self.ttl_config = fields, ttl
+        self._fields = fields
+        self.ttl_config: TTLConfig | None = ttl
 
     # --- the contract --------------------------------------------------------------------------------------------
 

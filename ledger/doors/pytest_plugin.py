@@ -31,7 +31,7 @@ class Clock:
     """A clock that stands still until a test moves it; ``time`` is the time that it shows."""
 
     def __init__(self) -> None:
-        self.time = BEGIN
+        self.time: datetime = BEGIN
 
     def __call__(self) -> datetime:
         return self.time

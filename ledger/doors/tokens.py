@@ -61,7 +61,7 @@ class TokenFile:
     """
 
     def __init__(self, ledger_path: str | os.PathLike[str]) -> None:
-        self.path = os.path.realpath(ledger_path) + SUFFIX
+        self.path: str = os.path.realpath(ledger_path) + SUFFIX
 
     def make(self, name: str, user: str, *, channel: TokenChannel = "agent") -> NewToken:
         """Make a token for a user.

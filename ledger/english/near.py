@@ -77,9 +77,11 @@ class NearIndex:
     ) -> None:
         if not 0 < threshold <= ONE:
             raise ValueError(f"a threshold must be above 0 and at most {ONE:,} millionths, but {threshold} was given")
-        self.threshold, self.growing, self._alone = threshold, growing, range(alone)
+        self.threshold = threshold
+        self.growing = growing
+        self._alone = range(alone)
         self.sets: list[WordSet] = []
-        self.cut_short = 0  # look-ups that ran out of patience
+        self.cut_short: int = 0  # look-ups that ran out of patience
         self._places = {word: place for place, word in enumerate(order)}
         self._last: tuple[WordSet | None, list[int]] = (None, [])
         self._next = -1  # the place of the next word that is not in the order

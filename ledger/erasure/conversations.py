@@ -15,7 +15,7 @@ from projections.core.rows import Connection
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"
 FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # types that may repeat the text of a message
 # The fields of a turn's event that hold the text of a message, by the side of the turn that the message repeats.
-FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}
+FIELDS: dict[str, tuple[str, ...]] = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}
 
 Raws = tuple[int, str, str, str]  # (position, stream, type, state)
 

@@ -57,9 +57,12 @@ class ErasurePlanner:
     def __init__(
         self, connection: Connection, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
     ) -> None:
-        self.connection, self.owner, self.choices, self.keep = connection, owner, choices, keep
-        self.rows = ErasureRows(connection)
-        self.related = Related(self.rows, owner)
+        self.connection = connection
+        self.owner = owner
+        self.choices = choices
+        self.keep = keep
+        self.rows: ErasureRows = ErasureRows(connection)
+        self.related: Related = Related(self.rows, owner)
 
     def plan(self, request: ErasureRequest) -> ErasurePlan:
         """Return the plan of an erasure.

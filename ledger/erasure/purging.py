@@ -69,7 +69,9 @@ class Purging:
     """A purge of one ledger's files."""
 
     def __init__(self, store: EventStore, writer: Writer, ledger_id: str) -> None:
-        self.store, self.writer, self._ledger_id = store, writer, ledger_id
+        self.store = store
+        self.writer = writer
+        self._ledger_id = ledger_id
 
     def run(self, texts: Iterable[str] | None, raw: Sequence[bytes] = (), *, indexed: bool = True) -> Purge:
         """Purge and search the files.

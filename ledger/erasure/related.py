@@ -16,6 +16,7 @@ from ledger.erasure.rows import ErasureRow, ErasureRows, Span
 from ledger.events import AnyEvent, MemoriesMerged, MessageAppended, ModelCalled, Origin, ids_in
 from ledger.history.citations import Citations, attempts
 from projections.core.projector import FAMILIES
+from projections.core.rows import Connection
 from projections.views import calls, control, documents, merges, observations
 
 SHARED = ("p", "s")  # projects and sessions are only named by commands about other subjects
@@ -25,8 +26,10 @@ class Related:
     """The search for the events that are related to the subjects of a user, on one snapshot."""
 
     def __init__(self, rows: ErasureRows, owner: str) -> None:
-        self.rows, self.connection, self.owner = rows, rows.connection, owner
-        self.citations = Citations(rows.connection)
+        self.rows = rows
+        self.connection: Connection = rows.connection
+        self.owner = owner
+        self.citations: Citations = Citations(rows.connection)
 
     def written(self, own: Iterable[ErasureRow], streams: Collection[str]) -> dict[str, list[ErasureRow]]:
         """Return the summaries that were written from these rows; the key names the session and the position of a summary."""

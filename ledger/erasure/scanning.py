@@ -128,7 +128,7 @@ class Scan:
     """The patterns of all texts; one walk over a file finds all of them, whatever their number."""
 
     def __init__(self, texts: Iterable[str], raw: Iterable[bytes] = ()) -> None:
-        self.patterns = patterns(texts, raw)
+        self.patterns: list[tuple[int, str, bytes]] = patterns(texts, raw)
         self._longest = max((len(data) for _, _, data in self.patterns), default=0)
         left = [(number, data) for number, (_, _, data) in enumerate(self.patterns)]
         self._windows: list[Windows] = []

@@ -33,7 +33,7 @@ from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories.changes import is_decided
 from ledger.memories.state import KINDS, SYNONYMS, MemoryState, evolve, since
-from ledger.policy.rules import REVIEW
+from ledger.policy.rules import REVIEW, PolicyState
 from projections.search import memory_hits as search
 from projections.views import projects
 
@@ -256,8 +256,12 @@ class TurnsBatch:
         handed_in: bool = False,
     ) -> None:
         self.handed_in = handed_in
-        self.work, self.sources, self.policy = work, sources, work.policy()
-        self.injected = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
+        self.work = work
+        self.sources = sources
+        self.policy: PolicyState = work.policy()
+        self.injected: list[MemoryState] = [
+            memory for id in injected if (memory := extraction.injected(work, id)) is not None
+        ]
         self.results: list[ActionOutcome] = []
         self.made: list[tuple[str, MemoryCaptured]] = []
         self.of_line: list[tuple[str, ConversationLine]] = []  # (memory, the line that it came from)

@@ -110,7 +110,8 @@ class Unanswered(Exception):
 
     def __init__(self, request: ModelRequest, error: ModelError) -> None:
         super().__init__(str(error))
-        self.request, self.error = request, error
+        self.request = request
+        self.error = error
 
 
 def record_call(

@@ -70,7 +70,7 @@ class Notes:
         self.contradicted: dict[str, Noted] = {}
         self.changed: dict[str, None] = {}
         self.wishes: list[int] = []
-        self.admitted = 0
+        self.admitted: int = 0
 
     def take(self, event: AnyEvent) -> None:
         match event.data:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ledger.core.engine import Engine
 from ledger.core.planning import check_call, is_called_off
 from ledger.core.reads import load
 from ledger.core.who import Who
@@ -240,10 +241,16 @@ class Extractor:
         by_itself: bool,
         gate: bool = True,
     ) -> None:
-        self.session, self.engine, self.asker = session, session.present, asker
-        self.model, self.lease, self.timeout, self.cancel = model, lease, timeout, cancel
-        self.by_itself, self.gate = by_itself, gate
-        self.done = ExtractionRun(kept=[], superseded=[], dropped=[])
+        self.session = session
+        self.engine: Engine = session.present
+        self.asker = asker
+        self.model = model
+        self.lease = lease
+        self.timeout = timeout
+        self.cancel = cancel
+        self.by_itself = by_itself
+        self.gate = gate
+        self.done: ExtractionRun = ExtractionRun(kept=[], superseded=[], dropped=[])
 
     def run(self, pieces: int, until: int = 2**62) -> ExtractionRun:
         moved = 0

@@ -95,7 +95,7 @@ class Unscanned(Exception):
 
     def __init__(self, scans: Iterable[Scan]) -> None:
         super().__init__("texts must be scanned before the command takes the writers' lock")
-        self.scans = tuple(scans)
+        self.scans: tuple[Scan, ...] = tuple(scans)
 
 
 class _LockTurn(threading.local):
@@ -146,7 +146,7 @@ class Guard:
     """The scanners of an open ledger; ``counts`` are the secrets removed since the ledger was opened, by kind."""
 
     def __init__(self, scanners: Sequence[Scanner] = ()) -> None:
-        self.scanners = tuple(scanners)
+        self.scanners: tuple[Scanner, ...] = tuple(scanners)
         self.counts: Counter[str] = Counter()
         self._verdicts: dict[str, GuardedText] = {}
         self._chars = 0

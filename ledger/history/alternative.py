@@ -41,7 +41,10 @@ class Alternative:
         restored: Collection[int] = (),
         policy: Mapping[str, int] | None = None,
     ) -> None:
-        self.reader, self.fallen, self._restored, self._policy = reader, fallen, restored, policy
+        self.reader = reader
+        self.fallen = fallen
+        self._restored = restored
+        self._policy = policy
         self._ranks: dict[str, dict[str, int]] = {}
         self._live: dict[str, bool] = {}
         self._texts: dict[str, set[int]] = {}

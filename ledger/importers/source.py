@@ -73,16 +73,17 @@ class Source:
     """
 
     def __init__(self, path: StrPath) -> None:
-        self.path = path_name(path)
+        self.path: str = path_name(path)
         if not os.path.lexists(self.path):
             raise NotFoundError(f"there is no file and no folder {self.path}")
-        self.is_folder = os.path.isdir(self.path)
-        self.parts = sorted(self._parts())
-        self.total_bytes = sum(part.size for part in self.parts)
-        self.read_bytes = 0
-        self.skipped, self.unknown = Counter[str](), Counter[str]()
+        self.is_folder: bool = os.path.isdir(self.path)
+        self.parts: list[Part] = sorted(self._parts())
+        self.total_bytes: int = sum(part.size for part in self.parts)
+        self.read_bytes: int = 0
+        self.skipped: Counter[str] = Counter[str]()
+        self.unknown: Counter[str] = Counter[str]()
         self.notes: list[tuple[str, str]] = []
-        self.note_count = 0
+        self.note_count: int = 0
 
     # --- what an importer says -----------------------------------------------------------------------------------
 

@@ -47,8 +47,9 @@ class DateReader:
     """
 
     def __init__(self, dates: object = None, zone: object = None) -> None:
-        self.dates, self._zone = checked(dates), None if zone is None else zone_named(zone)
-        self.doubt = ""
+        self.dates: str | None = checked(dates)
+        self._zone = None if zone is None else zone_named(zone)
+        self.doubt: str = ""
 
     @property
     def is_named(self) -> bool:

@@ -1,6 +1,6 @@
 """The events of an interaction: a prompt, its response, and the evaluations of the two."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ class InteractionCaptured(EventData, frozen=True):
     ``extract`` if the memories of the turn were found elsewhere.
     """
 
-    traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
+    traits: ClassVar[Traits] = Traits("reversible", begins="interaction", quarantined_as="interaction")
 
     prompt: Annotated[Body | None, Use("material")]
     response: Annotated[Body | None, Use("material")] = ""
@@ -31,7 +31,7 @@ class InteractionCaptured(EventData, frozen=True):
 class ResponseAttached(EventData, frozen=True):
     """The response of a turn that was captured without a response; its ``metadata`` is added to that of the turn."""
 
-    traits = Traits("reversible", quarantined_as="response")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="response")
 
     response: Annotated[Body | None, Use("material")] = ""
     summary: Annotated[Body | None, Use("material")] = ""
@@ -68,7 +68,7 @@ class ReinforcementEvaluated(EventData, frozen=True):
     that the policy allows.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     matcher: Code
     pool_size: int
@@ -80,7 +80,7 @@ class ReinforcementEvaluated(EventData, frozen=True):
 class ReinforcementFailed(EventData, frozen=True):
     """A reinforcement that failed; ``error`` is the kind of failure. The interaction's state counts consecutive failures."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     error: Code
 
@@ -88,7 +88,7 @@ class ReinforcementFailed(EventData, frozen=True):
 class CandidatesExtracted(EventData, frozen=True):
     """The result of an extractor on a turn: the memories that it ``kept``, and its ``dropped`` candidates with reasons."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     extractor: Code
     kept: Annotated[tuple[Id, ...], Ref("about")] = ()
@@ -98,7 +98,7 @@ class CandidatesExtracted(EventData, frozen=True):
 class ExtractionFailed(EventData, frozen=True):
     """An extraction that failed; ``error`` is the kind of failure. The interaction's state counts consecutive failures."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     extractor: Code
     error: Code

@@ -21,7 +21,8 @@ class TiedTurn:
     """The messages for a prompt, a response or both; their tokens are counted before the writer's lock is taken."""
 
     def __init__(self, counter: Counter, keeps_out: Callable[..., str], prompt: str = "", response: str = "") -> None:
-        self.counter, self._keeps_out = counter, keeps_out
+        self.counter = counter
+        self._keeps_out = keeps_out
         fields = (("prompt", prompt), ("response", response))
         self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in fields if text.strip()}
 

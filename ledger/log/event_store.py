@@ -42,8 +42,11 @@ class EventStore:
     """An open log. Threads share it; every process, forked processes too, opens its own."""
 
     def __init__(self, file: LedgerFile) -> None:
-        self.path, self.readonly, self.immutable, self.created = file.path, file.readonly, file.immutable, file.created
-        self.is_copy = file.is_copy  # of a log up to a position
+        self.path: str = file.path
+        self.readonly: bool = file.readonly
+        self.immutable: bool = file.immutable
+        self.created: bool = file.created
+        self.is_copy: bool = file.is_copy  # of a log up to a position
         self.find_damage = _no_damage  # settable: finds a damaged row of the projections
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)

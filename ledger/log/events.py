@@ -1,6 +1,6 @@
 """The events of the ledger itself: its format, undo, distrust, erasure and seals, calls of models, and recalls."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Struct, field
 
@@ -19,7 +19,7 @@ class LedgerCreated(EventData, frozen=True):
     ``secret`` is the key of all keyed digests; no read shows it.
     """
 
-    traits = Traits("lasting", begins="ledger")
+    traits: ClassVar[Traits] = Traits("lasting", begins="ledger")
 
     ledger_id: Annotated[Id, Ref("about")]
     format: int
@@ -31,7 +31,7 @@ class LedgerCreated(EventData, frozen=True):
 class LedgerUpgraded(EventData, frozen=True):
     """From here the log may hold events that readers and writers of older formats do not know."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     format: int
     least_reader: int
@@ -41,7 +41,7 @@ class LedgerUpgraded(EventData, frozen=True):
 class PolicyAdopted(EventData, frozen=True):
     """These parameters hold from here for one user; other parameters stay as they are. Projects are given by their ids."""
 
-    traits = Traits("reversible", governs="policy")
+    traits: ClassVar[Traits] = Traits("reversible", governs="policy")
 
     parameters: dict[Code, int | bool | Code | tuple[Code, ...]]
     reason: Text | None = ""
@@ -50,7 +50,7 @@ class PolicyAdopted(EventData, frozen=True):
 class CommandAnswered(EventData, frozen=True):
     """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
 
-    traits = Traits("inert")
+    traits: ClassVar[Traits] = Traits("inert")
 
     subject: Annotated[Id, Ref("about")]
     seen: int
@@ -59,7 +59,7 @@ class CommandAnswered(EventData, frozen=True):
 class CommandUndone(EventData, frozen=True):
     """The events at these positions (inclusive ranges) are void from here."""
 
-    traits = Traits("act")
+    traits: ClassVar[Traits] = Traits("act")
 
     commands: Annotated[tuple[Id, ...], Ref("about")]
     ranges: Ranges
@@ -69,7 +69,7 @@ class CommandUndone(EventData, frozen=True):
 class CommandRedone(EventData, frozen=True):
     """The events at these positions count again; ``undone`` is the command that made them void."""
 
-    traits = Traits("act")
+    traits: ClassVar[Traits] = Traits("act")
 
     undone: Annotated[Id, Ref("ends")]
     ranges: Ranges
@@ -83,7 +83,7 @@ class OriginDistrusted(EventData, frozen=True):
     kind of ``origin``: "actor", "client" or "agent" (a name), or "session", "interaction", "document" (an id).
     """
 
-    traits = Traits("act")
+    traits: ClassVar[Traits] = Traits("act")
 
     kind: Code
     origin: Annotated[Text | None, Use("repeats")]
@@ -96,7 +96,7 @@ class OriginDistrusted(EventData, frozen=True):
 class OriginTrusted(EventData, frozen=True):
     """The events at these positions count again; ``distrusted`` is the command that made them void."""
 
-    traits = Traits("act")
+    traits: ClassVar[Traits] = Traits("act")
 
     distrusted: Annotated[Id, Ref("ends")]
     ranges: Ranges
@@ -124,7 +124,7 @@ class Redaction(Struct, frozen=True, omit_defaults=True):
 class ContentErased(EventData, frozen=True):
     """Texts that are gone: from these rows of the log, and whole blobs. ``kind`` and ``subject`` are the request."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     kind: Code
     subject: Annotated[Id | None, Ref("about")]
@@ -140,7 +140,7 @@ class ErasureCompleted(EventData, frozen=True):
     ``replica`` names the copy of the projections that was searched, where there are several; "" is the copy in the ledger's file.
     """
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     erasure: Annotated[Id, Ref("about")]
     searched: tuple[Code, ...]
@@ -152,7 +152,7 @@ class ErasureCompleted(EventData, frozen=True):
 class LegalHoldPlaced(EventData, frozen=True):
     """Nothing of the subject may be erased; without a subject, nothing of the user."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     subject: Annotated[Id | None, Ref("about")]
     reason: Text | None = ""
@@ -161,7 +161,7 @@ class LegalHoldPlaced(EventData, frozen=True):
 class LegalHoldReleased(EventData, frozen=True):
     """The end of a legal hold; ``hold`` is the command that placed it."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     hold: Annotated[Id, Ref("ends")]
     reason: Text | None = ""
@@ -173,7 +173,7 @@ class CheckpointSealed(EventData, frozen=True):
     ``peaks`` are the roots of the full subtrees of the tree, so that the next checkpoint begins where this one ended.
     """
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     size: int
     root: Digest
@@ -184,7 +184,7 @@ class CheckpointSealed(EventData, frozen=True):
 class WriteRefused(EventData, frozen=True):
     """A write that a rule refused, in labels and numbers, never with the text. A scanner's ``finding`` is a label too."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     rule: Code
     subject: Annotated[Id | None, Ref("about")] = None
@@ -201,7 +201,7 @@ class TextQuarantined(EventData, frozen=True):
     Memories have a quarantine of their own (MemoryQuarantined); this event is for captured, added and summarized texts.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     position: int
     finding: Code = ""
@@ -212,7 +212,7 @@ class TextQuarantined(EventData, frozen=True):
 class TextReleased(EventData, frozen=True):
     """The end of a text's quarantine: by a person, or because a later ``scanner`` finds nothing."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     position: int
     scanner: Code = ""
@@ -242,7 +242,7 @@ class ModelCalled(EventData, frozen=True):
     listed.
     """
 
-    traits = Traits("inert", falls_with_cause=False)
+    traits: ClassVar[Traits] = Traits("inert", falls_with_cause=False)
 
     purpose: Code
     model: Text | None
@@ -264,7 +264,7 @@ class ModelCallFailed(EventData, frozen=True):
     ``input_tokens`` are estimated for a command, which has read them, and else 0.
     """
 
-    traits = Traits("inert")
+    traits: ClassVar[Traits] = Traits("inert")
 
     purpose: Code
     model: Text | None
@@ -284,7 +284,7 @@ class ConsolidationCompleted(EventData, frozen=True):
     those that the sources had to have. Counts are of observations, and of sources that were not used, by reason.
     """
 
-    traits = Traits("reversible", falls_with_cause=False)
+    traits: ClassVar[Traits] = Traits("reversible", falls_with_cause=False)
 
     consolidator: Code
     over: Code
@@ -301,7 +301,7 @@ class ConsolidationCompleted(EventData, frozen=True):
 class ConsolidationFailed(EventData, frozen=True):
     """A consolidation that failed on the sources up to the log position ``to``; ``error`` is the kind of failure."""
 
-    traits = Traits("reversible", falls_with_cause=False)
+    traits: ClassVar[Traits] = Traits("reversible", falls_with_cause=False)
 
     consolidator: Code
     over: Code
@@ -335,7 +335,7 @@ class RecallDelivered(EventData, frozen=True):
     ``warnings`` are words of the product and of the model that the recall used, which may repeat the texts it was given.
     """
 
-    traits = Traits("inert")
+    traits: ClassVar[Traits] = Traits("inert")
 
     query: Annotated[Body | None, Use("quotes")]
     seen: int
@@ -349,7 +349,7 @@ class RecallDelivered(EventData, frozen=True):
 class ProjectionSuspended(EventData, frozen=True):
     """A projection could not fold the event at ``position``; the others went on. ``error`` is the kind of failure."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     projection: Code
     position: int
@@ -359,7 +359,7 @@ class ProjectionSuspended(EventData, frozen=True):
 class ProjectionResumed(EventData, frozen=True):
     """A suspended projection was computed again and is level with the others."""
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     projection: Code
 
@@ -370,7 +370,7 @@ class ProjectionsRebuilt(EventData, frozen=True):
     There is no digest of the projections: after an erasure, a digest over rows with a text would confirm a guess of the text.
     """
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     to: int
     projections: tuple[Code, ...] = ()
@@ -382,7 +382,7 @@ class LedgerBranched(EventData, frozen=True):
     The events before are a copy of the ledger ``parent`` up to ``position`` and ``head``.
     """
 
-    traits = Traits("lasting")
+    traits: ClassVar[Traits] = Traits("lasting")
 
     ledger_id: Annotated[Id, Ref("about")]
     parent: Annotated[Id, Ref("about")]

@@ -16,10 +16,10 @@ class Misuse(RejectedError):
 
 
 class _Now(threading.local):
-    is_on = False
+    is_on: bool = False
 
 
-now = _Now()
+now: _Now = _Now()
 
 
 def refuse() -> Never:

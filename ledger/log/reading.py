@@ -37,7 +37,8 @@ class Connection(sqlite.SQLiteConnection):
     """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
-        self.raw, self.file = file.connect(), file
+        self.raw: sqlite3.Connection = file.connect()
+        self.file = file
         self.temporary = 0  # the version of its TEMP schema at the end of its last snapshot
         if named_columns:
             self.raw.row_factory = sqlite3.Row
@@ -91,7 +92,9 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
     """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
-        self.file, self.named_columns, self.foreign = file, named_columns, False
+        self.file = file
+        self.named_columns = named_columns
+        self.foreign: bool = False
         super().__init__(
             db_name=file.path, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=file.busy_timeout_seconds
         )

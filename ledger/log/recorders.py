@@ -30,8 +30,9 @@ class Datastore(sqlite.SQLiteDatastore):
         originator_id_type: Literal["uuid", "text"] = "uuid",
     ) -> None:
         self.pool: ConnectionPool = ConnectionPool(file, named_columns=named_columns)
-        self.path = file.path
-        self.single_row_tracking, self.originator_id_type = single_row_tracking, originator_id_type
+        self.path: str = file.path
+        self.single_row_tracking = single_row_tracking
+        self.originator_id_type = originator_id_type
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

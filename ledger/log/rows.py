@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
@@ -34,7 +34,7 @@ GENESIS = bytes(32)  # the head of an empty log
 
 # Text that JSON writes as it is: ASCII without controls, quotation mark and backslash.
 _plain = re.compile(r"[ !#-\[\]-~]*").fullmatch
-encode = msgspec.json.Encoder().encode
+encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
 class Stored(Struct, frozen=True, gc=False):

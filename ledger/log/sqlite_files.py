@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.log import copies, platform
 from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, alone, bytes_of, foreign_wal
-from ledger.log.file_lock import is_inherited, lock_of
+from ledger.log.file_lock import FileLock, is_inherited, lock_of
 from ledger.log.paths import StrPath, checked_path
 from ledger.log.place import Alone, OpenFiles
 
@@ -196,16 +196,22 @@ class LedgerFile:
         tables: Tables = no_tables,
         shared: bool = False,
     ) -> None:
-        self.is_opened_to_read, self.readonly, self.busy_timeout_seconds = readonly, readonly, busy_timeout_seconds
-        self.created = self.immutable = self.is_copy = self.is_replica = False
+        self.is_opened_to_read = readonly
+        self.readonly: bool = readonly
+        self.busy_timeout_seconds = busy_timeout_seconds
+        self.created: bool = False
+        self.immutable: bool = False
+        self.is_copy: bool = False
+        self.is_replica: bool = False
         self._is_new = False  # whether no file was there, not even an empty one
         self._is_for_shared_log = shared
         self.place: OpenFiles
-        self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
+        self.wal_bytes: int = WAL_BYTES  # settable
+        self._help_above = 0  # the size above which helping is tried again
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
             check_runtime()
-            self.path = checked_path(path)
+            self.path: str = checked_path(path)
             self._wal = self.path + "-wal"
             self._open(create and not readonly, tables)
         except sqlite3.Error as error:
@@ -223,7 +229,7 @@ class LedgerFile:
             )
         if not create and not os.path.lexists(self.path):
             raise NotFoundError(f"there is no ledger at {self.path}")
-        self.lock = lock_of(self.path)
+        self.lock: FileLock = lock_of(self.path)
         locked_before = os.path.lexists(self.lock.path)
         with self.hold():
             if create and not bytes_of(self.path):

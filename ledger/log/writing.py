@@ -60,16 +60,20 @@ class Writing:
     """The writer of an open log: its lock among threads, its connection, and the end of the log."""
 
     def __init__(self, file: LedgerFile, pool: ConnectionPool) -> None:
-        self.file, self.pool = file, pool
+        self.file = file
+        self.pool = pool
         self.closed = False
         self.cursor: sqlite3.Cursor | None = None
         self.transaction: Transaction  # the running or the last transaction
-        self.position, self.head, self.data_version = 0, GENESIS, -1
-        self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
+        self.position: int = 0
+        self.head: bytes = GENESIS
+        self.data_version: int = -1
+        self.changes: int = 0  # how often a transaction began after another writer's commit, or after a rollback
         self.shared: SharedWriting | None = None  # settable: the log that other machines write to as well
-        self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
-        self.commands = _Scope(self, durable=True, joins=True)
-        self.hopeful_commands = _Scope(self, durable=True, joins=True, hopes=True)
+        self.durable: _Scope = _Scope(self, durable=True)
+        self.repeatable: _Scope = _Scope(self, durable=False)
+        self.commands: _Scope = _Scope(self, durable=True, joins=True)
+        self.hopeful_commands: _Scope = _Scope(self, durable=True, joins=True, hopes=True)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._awaits_disk = True
 
@@ -337,7 +341,10 @@ class _Scope:
     __slots__ = ("_durable", "_hopes", "_joins", "writing")
 
     def __init__(self, writing: Writing, *, durable: bool, joins: bool = False, hopes: bool = False) -> None:
-        self.writing, self._durable, self._joins, self._hopes = writing, durable, joins, hopes
+        self.writing: Writing = writing
+        self._durable = durable
+        self._joins = joins
+        self._hopes = hopes
 
     def __enter__(self) -> Transaction:
         return self.writing.enter(self._durable, self._joins, self._hopes)
@@ -355,15 +362,17 @@ class Transaction:
     )
 
     def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
-        self.connection = cursor.connection
-        self.changes = writing.changes  # a changed number means: drop what was cached of the file
-        self.position, self.head = writing.position, writing.head  # of the last event, including those appended here
+        self.connection: sqlite3.Connection = cursor.connection
+        self.changes: int = writing.changes  # a changed number means: drop what was cached of the file
+        self.position: int = writing.position
+        self.head: bytes = writing.head  # of the last event, including those appended here
         self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
         self.token: Token | None = None  # settable: the owner within the thread
         self.over = self._broken = False
-        self.wrote = 0  # bytes of states and blobs
+        self.wrote: int = 0  # bytes of states and blobs
         self.outgoing: Outgoing | None = None  # what the commit adds to the shared log, while its lock is held
-        self.writing, self._cursor = writing, cursor
+        self.writing = writing
+        self._cursor = cursor
         self._marks: list[Mark] = []  # of the open savepoints
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """The events of a memory and of the relations that it states."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Struct, UnsetType
@@ -30,7 +30,7 @@ class MemoryCaptured(EventData, frozen=True):
     admission table that gave the status if no person did: the table with its version, and the line's name.
     """
 
-    traits = Traits("reversible", begins="memory")
+    traits: ClassVar[Traits] = Traits("reversible", begins="memory")
 
     content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
@@ -56,7 +56,7 @@ class DuplicateAbsorbed(EventData, frozen=True):
     ``scanner``, keeps the memory out of recall from then on, and not before.
     """
 
-    traits = Traits("reversible", begins="memory")
+    traits: ClassVar[Traits] = Traits("reversible", begins="memory")
 
     content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
@@ -81,7 +81,7 @@ class DuplicateAbsorbed(EventData, frozen=True):
 class MemoryPromoted(EventData, frozen=True):
     """The promotion of a candidate, which is active from here on."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -89,7 +89,7 @@ class MemoryPromoted(EventData, frozen=True):
 class MemoryRejected(EventData, frozen=True):
     """The rejection of a candidate; ``rule`` names the rule if a policy let the candidate expire."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
     rule: Code = ""
@@ -102,7 +102,7 @@ class MemoryReinforced(EventData, frozen=True):
     change it. The confidence timeline shows it for every moment.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     rule: Code
     delta: int
@@ -115,7 +115,7 @@ class MemoryReinforced(EventData, frozen=True):
 class ConfidenceAdjusted(EventData, frozen=True):
     """A confidence that was set by hand."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     rule: Code
     confidence: int
@@ -125,7 +125,7 @@ class ConfidenceAdjusted(EventData, frozen=True):
 class MemoryRevised(EventData, frozen=True):
     """Another wording of a memory."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     content: Annotated[Text | None, Use("belief")]
     reason: Text | None = ""
@@ -134,7 +134,7 @@ class MemoryRevised(EventData, frozen=True):
 class MemoryRetagged(EventData, frozen=True):
     """A change of tags or metadata: tags added and removed, metadata set, and the keys of removed metadata (``unset``)."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     added: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
     removed: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
@@ -148,7 +148,7 @@ class MemoryCorrected(EventData, frozen=True):
     If ``moved`` is true, the memory belongs to the project of this event from here on; to no project if the event has none.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     kind: Annotated[Code, Use("coined")] = ""
     moved: bool = False
@@ -159,7 +159,7 @@ class MemoryCorrected(EventData, frozen=True):
 class ValidityChanged(EventData, frozen=True):
     """A new time of validity of a memory; without ``valid_from`` the beginning stays."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     valid_from: Time | None
     valid_to: Time | None
@@ -173,7 +173,7 @@ class MemorySuperseded(EventData, frozen=True):
     The memory held up to ``valid_to``, or not at all if it began later.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     by: Annotated[Id | None, Ref("rests_on")]
     valid_to: Time
@@ -184,7 +184,7 @@ class MemorySuperseded(EventData, frozen=True):
 class MemoryInvalidated(EventData, frozen=True):
     """The end of a memory that was wrong."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -192,7 +192,7 @@ class MemoryInvalidated(EventData, frozen=True):
 class MemoryRetracted(EventData, frozen=True):
     """The end of a memory without a judgement on its truth."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -200,7 +200,7 @@ class MemoryRetracted(EventData, frozen=True):
 class MemoryRestored(EventData, frozen=True):
     """The return of a memory to the status before it ended; the memory's other events say which status that was."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -208,7 +208,7 @@ class MemoryRestored(EventData, frozen=True):
 class MemoryQuarantined(EventData, frozen=True):
     """The quarantine of a memory, which keeps it out of recall, by hand or because of a ``scanner``'s finding."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
     finding: Code = ""
@@ -218,7 +218,7 @@ class MemoryQuarantined(EventData, frozen=True):
 class MemoryReleased(EventData, frozen=True):
     """The end of a quarantine, by hand or because a later ``scanner`` finds nothing."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
     scanner: Code = ""
@@ -230,7 +230,7 @@ class RelationAdded(EventData, frozen=True):
     The relation holds as long as the memory, or in the time from ``valid_from`` to ``valid_to``.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     subject: Annotated[Text | None, Use("name"), Use("belief")]
     relation: Annotated[Text | None, Use("name"), Use("belief")]
@@ -246,7 +246,7 @@ class RelationRemoved(EventData, frozen=True):
     erased.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     subject: Annotated[Text | None, Use("repeats")]
     relation: Annotated[Text | None, Use("repeats")]

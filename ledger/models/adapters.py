@@ -66,7 +66,7 @@ class Hosted:
     def __init__(
         self, provider: str, name: str, *, base_url: str | None, api_key: str | None, api_key_env: str
     ) -> None:
-        self.name = f"{provider}:{name}"
+        self.name: str = f"{provider}:{name}"
         self._provider, self._name, self._base_url = provider, name, base_url
         self._key, self._key_env = api_key, api_key_env
         self._in_words = False  # True after this server refused a schema

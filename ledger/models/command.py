@@ -69,8 +69,10 @@ class CommandModel:
                 raise RejectedError(
                     f"a bound of a day is a whole number from 1, and {bound!r:.40} is none", rule="model"
                 )
-        self.command, self.calls, self.tokens = tuple(command), calls, tokens
-        self.name = COMMAND + one_line(os.path.basename(command[0]))[:100]
+        self.command: tuple[str, ...] = tuple(command)
+        self.calls = calls
+        self.tokens = tokens
+        self.name: str = COMMAND + one_line(os.path.basename(command[0]))[:100]
 
     def __repr__(self) -> str:
         return f"<model {self.name}>"

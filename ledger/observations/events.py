@@ -1,6 +1,6 @@
 """The events of an observation."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ class ObservationFormed(EventData, frozen=True):
     all of them.
     """
 
-    traits = Traits(
+    traits: ClassVar[Traits] = Traits(
         "reversible",
         begins="observation",
         falls_with_cause=False,
@@ -47,7 +47,7 @@ class ObservationRevised(EventData, frozen=True):
     hand). Without ``confidence`` and ``rule`` both stay as they are, as in a revision by hand.
     """
 
-    traits = Traits("reversible", quarantined_as="observation")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="observation")
 
     content: Annotated[Text | None, Use("belief")]
     why: Code
@@ -61,7 +61,7 @@ class ObservationRevised(EventData, frozen=True):
 class EvidenceAdded(EventData, frozen=True):
     """More sources of an observation."""
 
-    traits = Traits("reversible", falls_with_cause=False)
+    traits: ClassVar[Traits] = Traits("reversible", falls_with_cause=False)
 
     evidence: tuple[EvidenceSource, ...]
     consolidator: Code
@@ -70,7 +70,7 @@ class EvidenceAdded(EventData, frozen=True):
 class EvidenceWithdrawn(EventData, frozen=True):
     """Sources that no longer support the observation; ``why`` is "asked" or "contradicted"."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     sources: Annotated[tuple[Id, ...], Ref("about")]
     why: Code
@@ -83,7 +83,7 @@ class ObservationMarkedStale(EventData, frozen=True):
     Recall does not return the observation until its wording is refreshed or revised.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     why: Code
     reason: Text | None = ""
@@ -92,7 +92,7 @@ class ObservationMarkedStale(EventData, frozen=True):
 class ObservationRefreshed(EventData, frozen=True):
     """The end of a stale mark: a check found that the wording matches the present sources."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     why: Code
     consolidator: Code
@@ -101,7 +101,7 @@ class ObservationRefreshed(EventData, frozen=True):
 class ObservationRetracted(EventData, frozen=True):
     """The end of an observation; ``why`` is "contradiction", "curated", "no_evidence" or "merged" (into ``by``)."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     why: Code
     by: Annotated[Id | None, Ref("rests_on")] = None
@@ -111,6 +111,6 @@ class ObservationRetracted(EventData, frozen=True):
 class ObservationRestored(EventData, frozen=True):
     """The return of a retracted observation, which is active again."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""

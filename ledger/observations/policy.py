@@ -85,8 +85,10 @@ class Group:
     def __init__(
         self, order: int, seen: ObservationState | None, alone: SourcePiece | None, known: Iterable[str]
     ) -> None:
-        self.order, self.seen, self.alone = order, seen, alone
-        self.known = set(known)
+        self.order: int = order
+        self.seen: ObservationState | None = seen
+        self.alone: SourcePiece | None = alone
+        self.known: set[str] = set(known)
         self.joined: list[SourcePiece] = []
 
     def join(self, piece: SourcePiece) -> bool:
@@ -126,7 +128,7 @@ class ConsolidationPlanner:
                 if not proof.withdrawn:
                     self._cited.setdefault(proof.source, []).append(sourced)
         self._touched: list[Group] = []
-        self.stale = self._add_observations()
+        self.stale: list[ConsolidationStep] = self._add_observations()
         for piece in sorted(pieces, key=lambda piece: piece.order):
             if id(piece) not in self._fresh and self._is_free(piece):
                 self._add_alone(piece)

@@ -135,7 +135,7 @@ Command = ReviseObservation | Add | Withdraw | MarkStale | Refresh | Retire | Re
 
 # --- decide: every rule ----------------------------------------------------------------------------------------------
 
-ALLOWED = {
+ALLOWED: dict[str, tuple[str, ...]] = {
     "active": ("revise", "add", "withdraw", "retract"),
     "retracted": ("withdraw", "add", "restore"),
     ERASED: (),

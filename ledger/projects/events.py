@@ -1,6 +1,6 @@
 """The events of a project."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ledger.log.event_base import Code, EventData, Id, Ref, Text, Traits, Use
 
@@ -8,7 +8,7 @@ from ledger.log.event_base import Code, EventData, Id, Ref, Text, Traits, Use
 class ProjectRegistered(EventData, frozen=True):
     """The beginning of a project under its name."""
 
-    traits = Traits("name", begins="project")
+    traits: ClassVar[Traits] = Traits("name", begins="project")
 
     name: Annotated[Text | None, Use("name")]
     description: Text | None = ""
@@ -17,7 +17,7 @@ class ProjectRegistered(EventData, frozen=True):
 class ProjectDescribed(EventData, frozen=True):
     """A description of a project that began without one."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     description: Text | None
 
@@ -25,7 +25,7 @@ class ProjectDescribed(EventData, frozen=True):
 class ProjectAliasAdded(EventData, frozen=True):
     """Another name of the project."""
 
-    traits = Traits("reversible", governs="project")
+    traits: ClassVar[Traits] = Traits("reversible", governs="project")
 
     alias: Annotated[Text | None, Use("name")]
 
@@ -33,7 +33,7 @@ class ProjectAliasAdded(EventData, frozen=True):
 class ProjectRenamed(EventData, frozen=True):
     """Another name in the place of the project's name, which stays an alias."""
 
-    traits = Traits("reversible", governs="project")
+    traits: ClassVar[Traits] = Traits("reversible", governs="project")
 
     name: Annotated[Text | None, Use("name")]
 
@@ -44,7 +44,7 @@ class ProjectLinked(EventData, frozen=True):
     ``machine`` is "" for a path that begins with "~/", and in a file with a log of its own.
     """
 
-    traits = Traits("reversible", governs="project")
+    traits: ClassVar[Traits] = Traits("reversible", governs="project")
 
     path: Annotated[Text | None, Use("name")]
     machine: Annotated[Text | None, Use("name")] = ""
@@ -53,7 +53,7 @@ class ProjectLinked(EventData, frozen=True):
 class ProjectArchived(EventData, frozen=True):
     """The archiving of a project, which leaves it out of lists and of packs that name no project."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -61,7 +61,7 @@ class ProjectArchived(EventData, frozen=True):
 class ProjectRestored(EventData, frozen=True):
     """The return of an archived project, which is active again."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -69,7 +69,7 @@ class ProjectRestored(EventData, frozen=True):
 class ProjectStateSet(EventData, frozen=True):
     """A person's statement about a project; it replaces the statement of the same category and name."""
 
-    traits = Traits("reversible", quarantined_as="state")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="state")
 
     category: Code
     name: Annotated[Text | None, Use("name"), Use("belief")]
@@ -83,7 +83,7 @@ class ProjectJoined(EventData, frozen=True):
     Earlier events keep the project that they were recorded with, so that an undo has only this event to undo.
     """
 
-    traits = Traits("reversible", governs="project")
+    traits: ClassVar[Traits] = Traits("reversible", governs="project")
 
     project: Annotated[Id, Ref("replaces")]
     reason: Text | None = ""
@@ -92,7 +92,7 @@ class ProjectJoined(EventData, frozen=True):
 class ProjectStateInvalidated(EventData, frozen=True):
     """The removal of a statement from the trusted state."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     category: Code
     name: Annotated[Text | None, Use("repeats")]

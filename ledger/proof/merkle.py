@@ -32,7 +32,8 @@ class Tree:
     def __init__(self, size: int = 0, peaks: Sequence[bytes] = ()) -> None:
         if size < 0 or len(peaks) != size.bit_count():
             raise ValueError(f"a tree of {size} leaves does not have {len(peaks)} peaks")
-        self.size, self._peaks = size, list(peaks)
+        self.size: int = size
+        self._peaks = list(peaks)
 
     def add(self, leaf: bytes) -> None:
         """Add a leaf by its hash; every full pair on the way up becomes one node."""

@@ -159,12 +159,14 @@ class Finder:
         self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
         self._connection, self._request, self._scope = snapshot.connection, request, scope
         self._question, self._sought = question, sought
-        self.policy = control.policy(snapshot.connection, request.user)
+        self.policy: PolicyState = control.policy(snapshot.connection, request.user)
         at = snapshot.valid or (request.now if request.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, request.statuses)
-        self.memories = search.MemoryScope(request.user, at, scope, request.kinds, statuses, request.metadata)
-        self.holding = Holding(statuses, at)
-        self.passages = passages.PassageScope(
+        self.memories: MemoryScope = search.MemoryScope(
+            request.user, at, scope, request.kinds, statuses, request.metadata
+        )
+        self.holding: Holding = Holding(statuses, at)
+        self.passages: PassageScope = passages.PassageScope(
             request.user, request.corpora, scope, request.metadata, request.now, request.namespace
         )
         self.warnings: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from projections.search.ranking import RANKINGS, SCORE
 
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns", "values")
-CORPORA = {  # a turn was captured, a message appended to a session
+CORPORA: dict[str, tuple[str, ...]] = {  # a turn was captured, a message appended to a session
     "chunks": ("chunk",),
     "turns": ("turn", "message"),
     "values": ("value",),

@@ -1,6 +1,6 @@
 """The events of a merge of near duplicates, and of a conflict between memories."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ledger.log.event_base import Code, EventData, Id, Ref, Text, Traits
 
@@ -11,7 +11,7 @@ class MergeProposed(EventData, frozen=True):
     ``content`` is the wording of the one memory.
     """
 
-    traits = Traits("reversible", begins="merge")
+    traits: ClassVar[Traits] = Traits("reversible", begins="merge")
 
     memories: Annotated[tuple[Id, ...], Ref("about")]
     similarity: int
@@ -23,7 +23,7 @@ class MergeProposed(EventData, frozen=True):
 class MemoriesMerged(EventData, frozen=True):
     """A merge: ``memory`` supersedes ``memories``, in the same append."""
 
-    traits = Traits("reversible", begins="merge", whole=True)
+    traits: ClassVar[Traits] = Traits("reversible", begins="merge", whole=True)
 
     memory: Annotated[Id, Ref("rests_on")]
     memories: Annotated[tuple[Id, ...], Ref("rests_on")]
@@ -34,7 +34,7 @@ class MemoriesMerged(EventData, frozen=True):
 class MergeRejected(EventData, frozen=True):
     """A rejection: the memories are not the same, and are not proposed again."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
 
@@ -42,7 +42,7 @@ class MergeRejected(EventData, frozen=True):
 class ConflictFound(EventData, frozen=True):
     """A conflict: active memories that give an ``attribute`` ``values`` that cannot all be true at the same time."""
 
-    traits = Traits("reversible", begins="conflict")
+    traits: ClassVar[Traits] = Traits("reversible", begins="conflict")
 
     attribute: Text | None
     memories: Annotated[tuple[Id, ...], Ref("about")]
@@ -53,7 +53,7 @@ class ConflictFound(EventData, frozen=True):
 class ConflictResolved(EventData, frozen=True):
     """A person's decision on a conflict: "keep" (the ``winner``, which supersedes the others) or "accept" (all can be true)."""
 
-    traits = Traits("reversible", whole=True)
+    traits: ClassVar[Traits] = Traits("reversible", whole=True)
 
     action: Code
     winner: Annotated[Id | None, Ref("rests_on")] = None

@@ -191,12 +191,14 @@ class Measured:
     def __init__(
         self, conversation: Conversation, connection: Connection, state: State, window_request: WindowRequest
     ) -> None:
-        self.conversation, self.connection, self.window_request = conversation, connection, window_request
-        self.window = OpenWindow(connection, state)
+        self.conversation = conversation
+        self.connection = connection
+        self.window_request = window_request
+        self.window: OpenWindow = OpenWindow(connection, state)
         request = self.window.request()
         self._tokens = dict[int, int]()  # the tokens by position, of items measured in characters or with their frame
-        self.request = self._measured(request) if request is not None else None
-        self.summaries = [self._framed(of_summary(row)) for row in self.window.summaries]
+        self.request: WindowItem | None = self._measured(request) if request is not None else None
+        self.summaries: list[WindowItem] = [self._framed(of_summary(row)) for row in self.window.summaries]
 
     @property
     def needed(self) -> int:

@@ -246,13 +246,19 @@ class Compactor:
         bound: int | None,
         force: bool,
     ) -> None:
-        self.session, self.lease, self.writer, self.asker, self.timeout = session, lease, writer, asker, timeout
-        self.bound, self.force = bound, force
+        self.session = session
+        self.lease = lease
+        self.writer = writer
+        self.asker = asker
+        self.timeout = timeout
+        self.bound = bound
+        self.force = force
         self.leaving: Leaving | None = None
         self.made: list[str] = []
         self.remembered: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
-        self.calls = self._erased = 0
+        self.calls: int = 0
+        self._erased = 0
         self._attempts: list[ModelAttempt] = []  # the calls of a model for the present summary
         self._read: Ranges = ()
         self._failed_runs: set[CompactionRun] = set()  # these are not tried again

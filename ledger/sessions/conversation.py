@@ -19,6 +19,7 @@ from projections.views import projects
 
 if TYPE_CHECKING:
     from ledger.core.command import Writer
+    from ledger.sessions.counting import Counter
 
 NO_PATTERNS = NamePatterns()
 
@@ -32,9 +33,12 @@ class Conversation:
     """
 
     def __init__(self, engine: ReadingEngine, who: Who, name: str, project: str | None = None) -> None:
-        self.engine, self.who, self.name, self.project = engine, who, session_name(name), project
-        self.counter = engine.counter
-        self.kept_out = engine.keeps_out(*self._names())
+        self.engine = engine
+        self.who = who
+        self.name: str = session_name(name)
+        self.project = project
+        self.counter: Counter = engine.counter
+        self.kept_out: str = engine.keeps_out(*self._names())
 
     @property
     def user(self) -> str:

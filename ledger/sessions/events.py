@@ -1,6 +1,6 @@
 """The events of a session: its messages, its summaries, and the windows that were assembled for models."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Struct, UnsetType, field
@@ -27,7 +27,7 @@ from ledger.log.event_base import (
 class SessionOpened(EventData, frozen=True):
     """The beginning of a session under its name."""
 
-    traits = Traits("name", begins="session")
+    traits: ClassVar[Traits] = Traits("name", begins="session")
 
     name: Annotated[Text | None, Use("name")]
 
@@ -38,7 +38,7 @@ class SessionAliasAdded(EventData, frozen=True):
     With ``to``, the name belongs from here on to the session ``to``, and no longer to this session.
     """
 
-    traits = Traits("reversible", governs="session")
+    traits: ClassVar[Traits] = Traits("reversible", governs="session")
 
     alias: Annotated[Text | None, Use("name")]
     to: Annotated[Id | None, Ref("about")] = None
@@ -47,7 +47,7 @@ class SessionAliasAdded(EventData, frozen=True):
 class SessionDescribed(EventData, frozen=True):
     """A change of the session's metadata: keys that were set, and keys that were removed (``unset``)."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     metadata: Json = NOTHING
     unset: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
@@ -63,7 +63,7 @@ class MessageAppended(EventData, frozen=True):
     ``metadata`` is shown to no model. ``raw`` is JSON in the form of the program that gave it, which gets it back; "" for none.
     """
 
-    traits = Traits("reversible", quarantined_as="message")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="message")
 
     role: Code
     tokens: int
@@ -88,7 +88,7 @@ class MessageRepaired(EventData, frozen=True):
     metadata.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     message: int
     reasoning: Text | UnsetType | None = msgspec.UNSET
@@ -104,7 +104,7 @@ class MessagesHidden(EventData, frozen=True):
     ``why`` is "truncate", "replace", "clear" or "remove"; ``messages`` and ``tokens`` count the hidden messages and their tokens.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     why: Code
     ranges: Ranges
@@ -115,7 +115,7 @@ class MessagesHidden(EventData, frozen=True):
 class AbstractSet(EventData, frozen=True):
     """A person's summary of the whole session; "" removes it."""
 
-    traits = Traits("reversible", quarantined_as="summary")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="summary")
 
     content: Annotated[Body | None, Use("material")]
 
@@ -130,7 +130,7 @@ class SummaryCreated(EventData, frozen=True):
     oldest message. ``replaces`` is the summary that was rewritten.
     """
 
-    traits = Traits("reversible", quarantined_as="summary")
+    traits: ClassVar[Traits] = Traits("reversible", quarantined_as="summary")
 
     summary: Annotated[Id, Ref("part")]
     kind: Code
@@ -156,7 +156,7 @@ class SummaryCreated(EventData, frozen=True):
 class ContextReplaced(EventData, frozen=True):
     """The entry of a summary into the window, in place of its messages and of ``summaries``, which leave the window."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     summary: Annotated[Id, Ref("part")]
     summaries: Annotated[tuple[Id, ...], Ref("part")] = ()
@@ -168,7 +168,7 @@ class SummaryInvalidated(EventData, frozen=True):
     ``why`` is "asked" (by a person), "hidden" (some of the summarized messages were hidden) or "rewritten".
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     summaries: Annotated[tuple[Id, ...], Ref("part")]
     why: Code
@@ -179,7 +179,7 @@ class SummaryInvalidated(EventData, frozen=True):
 class SummaryRestored(EventData, frozen=True):
     """The return of an invalidated summary into the window, in place of ``summaries``, from which it was written."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     summary: Annotated[Id, Ref("part")]
     summaries: Annotated[tuple[Id, ...], Ref("part")] = ()
@@ -193,7 +193,7 @@ class ExtractionCursorMoved(EventData, frozen=True):
     caller). ``kept`` and ``dropped`` are the results of a search by rules.
     """
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     since: int
     to: int
@@ -207,7 +207,7 @@ class ExtractionCursorMoved(EventData, frozen=True):
 class CompactionSkipped(EventData, frozen=True):
     """A compaction that began and had no result, with the reason, and with the kind of the error if there was an error."""
 
-    traits = Traits("inert")
+    traits: ClassVar[Traits] = Traits("inert")
 
     why: Code
     kind: Code
@@ -242,7 +242,7 @@ class WindowAssembled(EventData, frozen=True):
     ``tokens`` is the size of the whole window. The ``shortened`` messages were cut by the rule that the settings name.
     """
 
-    traits = Traits("inert")
+    traits: ClassVar[Traits] = Traits("inert")
 
     seen: int
     budget: int

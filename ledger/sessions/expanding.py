@@ -87,11 +87,11 @@ class Expanding:
         self, connection: Connection, state: SessionState, budget: int, size: Callable[[MessageRow], int]
     ) -> None:
         self._connection, self._state, self._max, self._size = connection, state, budget, size
-        self.hidden = sessions.hidden(connection, state.row)
+        self.hidden: list[sessions.Hidden] = sessions.hidden(connection, state.row)
         self.rows: list[MessageRow] = []
         self.rest: list[Unexpanded] = []
         self.unknown: list[str | int] = []
-        self.used = 0
+        self.used: int = 0
         self._is_full = False
         self._returned: set[int] = set()
 

@@ -49,7 +49,7 @@ HITS = 1_001  # the most hits: a page of 1,000, and one hit more that shows if t
 SNIPPET_CHARS = 240
 
 NEWEST_FIRST, RELEVANCE = "newest", "relevance"
-SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
+SCOPES: dict[str, tuple[str, ...]] = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
 INSIDE = "no text has these words; these have them inside of longer words"
 
 Row = SearchedRow | SummaryRow
@@ -240,7 +240,10 @@ class GrepSearch:
     """A search for a pattern on a snapshot."""
 
     def __init__(self, conversation: Conversation, connection: Connection, query: GrepQuery, where: Where) -> None:
-        self.conversation, self.connection, self.query, self.where = conversation, connection, query, where
+        self.conversation = conversation
+        self.connection = connection
+        self.query = query
+        self.where = where
         self._snapshot, self._pattern = conversation.engine.seen(connection), query.pattern
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, HiddenReason] = {}

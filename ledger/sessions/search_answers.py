@@ -63,8 +63,10 @@ class Hits(Page[Hit]):
 
     def __init__(self, page: Page[Hit], result: GrepResult) -> None:
         super().__init__(page._items, page._next, page._follow)
-        self.total, self.searched = result.total, result.searched
-        self.is_exact, self.hint = result.is_exact, result.hint
+        self.total: int = result.total
+        self.searched: int = result.searched
+        self.is_exact: bool = result.is_exact
+        self.hint: str = result.hint
 
     def __reduce__(self) -> tuple[Any, ...]:
         result = GrepResult(total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)

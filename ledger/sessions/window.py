@@ -21,14 +21,15 @@ class OpenWindow:
     """
 
     def __init__(self, connection: Connection, state: SessionState) -> None:
-        self.connection, self.state = connection, state
-        self.hidden = sessions.hidden(connection, state.row)
-        self.summaries = summaries.in_window(connection, state.row)
-        self.messages = state.messages - sum(span.messages for span in self.hidden)
-        self.message_tokens = state.tokens - sum(span.tokens for span in self.hidden)
-        self.count = self.messages - sum(row.messages for row in self.summaries) + len(self.summaries)
+        self.connection = connection
+        self.state = state
+        self.hidden: list[sessions.Hidden] = sessions.hidden(connection, state.row)
+        self.summaries: list[SummaryRow] = summaries.in_window(connection, state.row)
+        self.messages: int = state.messages - sum(span.messages for span in self.hidden)
+        self.message_tokens: int = state.tokens - sum(span.tokens for span in self.hidden)
+        self.count: int = self.messages - sum(row.messages for row in self.summaries) + len(self.summaries)
         summarized = sum(row.source_tokens for row in self.summaries)
-        self.tokens = self.message_tokens - summarized + sum(row.tokens for row in self.summaries)
+        self.tokens: int = self.message_tokens - summarized + sum(row.tokens for row in self.summaries)
 
     @property
     def hidden_ranges(self) -> Ranges:

@@ -82,8 +82,10 @@ class SupposedLog:
     """
 
     def __init__(self, reader: Reader, fallen: Collection[int], restored: Collection[int], gone: Iterable[str]) -> None:
-        self.reader, self.fallen, self.restored = reader, fallen, restored
-        self.gone = set(gone)
+        self.reader = reader
+        self.fallen = fallen
+        self.restored = restored
+        self.gone: set[str] = set(gone)
 
     def events_in_effect(self, stream: str) -> list[AnyEvent]:
         return self.reader.events_in_effect(stream, self.fallen, self.restored)
@@ -144,7 +146,9 @@ class Closure:
     """
 
     def __init__(self, reader: Reader, named_events: Iterable[int], gone: Iterable[str] = ()) -> None:
-        self.reader, self.named_events, self._gone_from_start = reader, frozenset(named_events), frozenset(gone)
+        self.reader = reader
+        self.named_events: frozenset[int] = frozenset(named_events)
+        self._gone_from_start = frozenset(gone)
         self.unfit: Unfit = {}
         self._affected_by: dict[str, list[str]] = {}  # a cache of ``_affected``, by the subject that is gone
         self._start()
@@ -152,7 +156,7 @@ class Closure:
         self.projects_in_use: list[tuple[AnyEvent, AnyEvent]] = []
         self._let_unused_projects_fall()
         concerned = (event.stream for event in map(self.reader.event, self.fallen | self.restored))
-        self.streams = set(filter(is_subject, concerned))
+        self.streams: set[str] = set(filter(is_subject, concerned))
 
     @property
     def gone(self) -> set[str]:

@@ -51,8 +51,9 @@ class Reader:
     """
 
     def __init__(self, connection: Connection, restored: Collection[int] = ()) -> None:
-        self.connection, self._restored = connection, frozenset(restored)
-        self.citations = Citations(connection)
+        self.connection = connection
+        self._restored = frozenset(restored)
+        self.citations: Citations = Citations(connection)
         self._events: dict[int, AnyEvent] = {}
         self._streams: dict[str, list[tuple[AnyEvent, bool]]] = {}
         self._void_spans: dict[str, dict[int, list[tuple[int, int]]]] = {}

@@ -1,6 +1,6 @@
 """The events of a keyed value: put, moved, removed and restored."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from ledger.log.event_base import Body, Code, EventData, Text, Time, Traits, Use
 
@@ -14,7 +14,7 @@ class ValuePut(EventData, frozen=True):
     named.
     """
 
-    traits = Traits("reversible", begins="value", quarantined_as="value")
+    traits: ClassVar[Traits] = Traits("reversible", begins="value", quarantined_as="value")
 
     content: Annotated[Body | None, Use("belief"), Use("exact")]
     type: Code = "json"
@@ -28,7 +28,7 @@ class ValuePut(EventData, frozen=True):
 class ValueMoved(EventData, frozen=True):
     """The value has another name from here."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     namespace: Annotated[tuple[Text, ...] | None, Use("name"), Use("label")]
     name: Annotated[Text | None, Use("name"), Use("label")]
@@ -38,7 +38,7 @@ class ValueMoved(EventData, frozen=True):
 class ValueRemoved(EventData, frozen=True):
     """The value is no longer returned. ``rule`` is "expiry/1" if a job removed an expired value, "" if somebody removed it."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
     rule: Code = ""
@@ -47,7 +47,7 @@ class ValueRemoved(EventData, frozen=True):
 class ValueRestored(EventData, frozen=True):
     """A removed or expired value is returned again, under the name that it had, until ``expires_at``."""
 
-    traits = Traits("reversible")
+    traits: ClassVar[Traits] = Traits("reversible")
 
     reason: Text | None = ""
     expires_at: Time | None = None

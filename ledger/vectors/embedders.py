@@ -200,7 +200,10 @@ class FunctionEmbedder:
         embed_query: Callable[[list[str]], object] | None = None,
         weight: float = VECTOR,
     ) -> None:
-        self.name, self.embed, self.embed_query, self.weight = name, function, embed_query, weight
+        self.name = name
+        self.embed = function
+        self.embed_query = embed_query
+        self.weight = weight
 
 
 def embedder_named(name: str, prefixes: Prefixes | None = None) -> Embedder:
@@ -310,7 +313,7 @@ class Onnx:
         kind = next(kind for kind, each in POOLINGS.items() if each == pooling)
         total = hashlib.sha256(b"".join(bytes.fromhex(_sha256(path)) for path in (model, tokenizer)))
         total.update(prefixes.text.encode())  # the prefix of questions changes no stored vector
-        self.name = f"{kind}:{place.resolve().name[:80]}:{total.hexdigest()[:12]}"
+        self.name: str = f"{kind}:{place.resolve().name[:80]}:{total.hexdigest()[:12]}"
         self._prefixes = prefixes
         self._sentences = _Sentences(self.name, model, tokenizer, pooling=pooling, tokens=ONNX_TOKENS)
 

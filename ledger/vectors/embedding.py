@@ -53,7 +53,9 @@ class VectorSearch:
     """
 
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
-        self.store, self.writer, self.embedder = store, writer, embedder
+        self.store = store
+        self.writer = writer
+        self.embedder = embedder
         matrix = nearest.matrix()
         self._index = VectorIndex(writer.secret, embedder.name, matrix) if matrix is not None else None
         self.whole_at = -1  # the position up to which every text has its vector, as the job saw it

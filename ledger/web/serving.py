@@ -103,7 +103,7 @@ class Handover:
 
     def __init__(self, link: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="memory-ledger-web-"))  # which only its owner may enter
-        self.file = self._folder / "open.html"
+        self.file: Path = self._folder / "open.html"
         descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(

@@ -78,7 +78,9 @@ DESCRIPTION = (
 COUNTED: Responses = {
     200: {"description": "The number.", "content": {"application/json": {"schema": {"type": "integer"}}}}
 }
-reading, writing, measuring = APIRouter(), APIRouter(), APIRouter()
+reading: APIRouter = APIRouter()
+writing: APIRouter = APIRouter()
+measuring: APIRouter = APIRouter()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A body is decoded into a struct of msgspec, which ends at the first name or valu
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -204,7 +204,7 @@ Position = Annotated[int, Field(ge=0, le=LAST_POSITION)]
 class Filters(BaseModel):
     """The parameters of a request; an unknown name is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 class Reading(Filters):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,7 @@ Hand in what you find with the tool `learn` and this token, as its arguments and
 class Said(BaseModel):
     """The messages that say a fact; ``quote`` has the user's own words."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     said_by: Literal["user", "assistant"]
     messages: list[int]
@@ -52,7 +52,7 @@ class End(Said):
 
 
 class StatedRelation(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     subject: str
     relation: str

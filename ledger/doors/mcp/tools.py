@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
@@ -61,7 +61,7 @@ Sources = Annotated[tuple[str, ...], Field(description="Ids of the evidence: mem
 class SaidMessage(BaseModel):
     """A message of the person or of the agent; what tools said is left out."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     role: Literal["user", "assistant"]
     content: str

@@ -116,7 +116,7 @@ class MessageConnection:
             kind = FullError if any(words in str(error) for words in _FULL) else LostError
             raise kind(str(error)) from error
         self._pg = self._connection.pgconn
-        self.messages = 0  # sent so far
+        self.messages: int = 0  # sent so far
 
     @property
     def server_version(self) -> int:
@@ -274,7 +274,7 @@ class Pool:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.messages = 0  # of the connections that were given back
+        self.messages: int = 0  # of the connections that were given back
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._idle: list[MessageConnection] = []
         self._given_back = threading.Condition()

@@ -26,7 +26,7 @@ class Joining:
         self.log = log
         # settable: folds the events that were just written to the file, up to the end of the transaction's log
         self.fold: Callable[[Transaction], None] | None = None
-        self.is_hoping = False  # the transaction has no lock of the shared log
+        self.is_hoping: bool = False  # the transaction has no lock of the shared log
         self._is_alone = True  # nobody else wrote before the last command
         self._tip: Tip | None = None  # the end of the shared log, while its lock is held or hoped for
         self._is_caught_up = False  # the transaction has the savepoint ``caught_up``

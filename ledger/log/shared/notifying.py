@@ -39,7 +39,7 @@ class Notifier:
     """
 
     def __init__(self, pool: Pool) -> None:
-        self.messages = 0
+        self.messages: int = 0
         self._pool = pool
         self._news = threading.Condition()
         self._waiting: dict[Notice, None] = {}

@@ -68,7 +68,9 @@ class PostgresLog:
         idle_seconds: float = IDLE_SECONDS,
         listen_url: str = "",
     ) -> None:
-        self.tenant, self.machine, self.file = checked_tenant(tenant), machine, ""
+        self.tenant: str = checked_tenant(tenant)
+        self.machine = machine
+        self.file: str = ""
         self._url, self._listen_url = url, listen_url or url
         self._timeout, self._idle = timeout_seconds, idle_seconds
         self._held: MessageConnection | None = None  # the connection whose transaction has the lock

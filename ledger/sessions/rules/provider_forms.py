@@ -20,7 +20,7 @@ from ledger.domain.text import check_json
 
 OPENAI, ANTHROPIC = "openai", "anthropic"
 TEXT, TOOL_USE, TOOL_RESULT, MEDIA, REASONING, OTHER = "text", "tool_use", "tool_result", "media", "reasoning", "other"
-FIELDS = {
+FIELDS: dict[str, tuple[str, ...]] = {
     TEXT: ("text",),
     TOOL_USE: ("id", "name", "arguments"),
     TOOL_RESULT: ("id", "text"),

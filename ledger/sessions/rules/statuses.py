@@ -122,7 +122,7 @@ class WindowFold:
     """The fold of all events of a session that are in effect, in order, which computes the statuses of the summaries."""
 
     def __init__(self) -> None:
-        self.visible = Visible()
+        self.visible: Visible = Visible()
         self.status: dict[str, str] = {}  # the statuses by the events alone, which ``consistent`` corrects
         self._made: dict[str, MadeFrom] = {}
         self._placed: dict[str, int] = {}  # the position of the event that last put a summary into the window

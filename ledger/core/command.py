@@ -297,7 +297,9 @@ class Writer(Means):
             state = self.tables.subject(subject)
         except SuspendedError:
             state = None
-        warnings = as_warnings(chain.from_iterable(work.redactions.values()), events if quarantined else ())
+        warnings: tuple[str, ...] = ()
+        if work.redactions or quarantined:
+            warnings = as_warnings(chain.from_iterable(work.redactions.values()), events if quarantined else ())
         if quarantined:  # the guards' events are no part of the answer
             events = [event for event in events if not isinstance(event.data, MemoryQuarantined | TextQuarantined)]
         return Outcome(

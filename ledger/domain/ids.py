@@ -18,9 +18,10 @@ KINDS = {
 }
 RANDOM_BYTES = 10
 LENGTH = 2 + 16
+EVENT_LENGTH = 36  # of an event's id
 
 
-_LETTERS = frozenset(ALPHABET)
+_LETTERS, _HEX = frozenset(ALPHABET), frozenset("0123456789abcdef")
 _PAIRS = tuple(first + second for first in ALPHABET for second in ALPHABET)
 
 
@@ -83,6 +84,16 @@ def _of_another_kind(what: str, subject: object) -> str:
 def is_id(text: str) -> bool:
     """Return True if a text has the form of a subject's id."""
     return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])
+
+
+def is_event_id(text: str) -> bool:
+    """Return True if a text has the form of an event's id, as ``uuid7`` makes them."""
+    return (
+        len(text) == EVENT_LENGTH
+        and text[8] == text[13] == text[18] == text[23] == "-"
+        and text[14] == "7"
+        and _HEX.issuperset(text.replace("-", ""))
+    )
 
 
 def message_id(session: str, position: int) -> str:

@@ -10,16 +10,19 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from operator import attrgetter
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from ledger import events as e
 from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import MARK_BEGINS
+from ledger.domain.ids import is_event_id, is_id
 from ledger.domain.text import counted
 from ledger.guards import secrets, threats
 from ledger.guards.letters import words
@@ -44,6 +47,9 @@ _WHO = (
     "causation_id",
     "correlation_id",
 )  # the fields of a ``Who`` that are searched
+_people_of = attrgetter(*_WHO)
+
+_WITHOUT_TEXT = frozenset({type(None), bool, int, float})
 
 PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # the text fields of each type of event
 
@@ -111,6 +117,27 @@ class _LockTurn(threading.local):
         self.known: Mapping[Scan, Any] = {}
         self.room: int | None = None
         self.missing: dict[Scan, None] = {}
+
+
+class _Held:
+    """The context of ``Guard.held``, which every command enters."""
+
+    __slots__ = ("_before", "_known", "_missing", "_room", "_turn")
+
+    def __init__(self, turn: _LockTurn, known: Scans, room: int | None) -> None:
+        self._turn, self._known, self._room = turn, known, room
+        self._missing: dict[Scan, None] = {}
+
+    def __enter__(self) -> None:
+        turn = self._turn
+        self._before = turn.known, turn.room, turn.missing
+        turn.known, turn.room, turn.missing = self._known or turn.known, self._room, self._missing
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        turn = self._turn
+        turn.known, turn.room, turn.missing = self._before
+        if self._missing and isinstance(error, Exception):
+            raise Unscanned(self._missing) from error
 
 
 class ScannerFailed(RuntimeWarning):
@@ -243,7 +270,7 @@ class Guard:
             first = first or hit
             if not finding.beliefs_only:
                 return first, hit
-        own = self._of_own_scanners(text)
+        own = self._of_own_scanners(text) if self.scanners else None
         return first or own, own
 
     def _of_own_scanners(self, text: str) -> ScannerHit | None:
@@ -262,7 +289,7 @@ class Guard:
         """Scan the texts of a command, in any structure, before the lock is taken; return the results."""
         scans: Scans = {}
         for text in strings(texts):
-            if len(text) > 2:
+            if len(text) > 2 and (text[1] != "_" or not is_id(text)):
                 scans["verdict", text] = verdict = self.verdict(text)
                 if verdict.taken and verdict.text not in self._verdicts:
                     scans["verdict", verdict.text] = self.verdict(verdict.text)
@@ -272,25 +299,12 @@ class Guard:
         """Make the scans that a command missed; return their results."""
         return {scan: self.verdict(scan[1]) if scan[0] == "verdict" else self._result(scan) for scan in scans}
 
-    @contextmanager
-    def held(self, known: Mapping[Scan, Any], *, room: int | None = HELD_CHARS) -> Iterator[None]:
+    def held(self, known: Scans, *, room: int | None = HELD_CHARS) -> AbstractContextManager[None]:
         """Answer by scans that are known, and scan at most ``room`` further characters; None for any number.
 
-        Raises:
-            Unscanned: More would have been scanned. The exception replaces any that the block raises.
+        The exit of the context raises ``Unscanned`` if more would have been scanned. It replaces any exception of the block.
         """
-        turn = self._turn
-        before = turn.known, turn.room, turn.missing
-        turn.known, turn.room, turn.missing = known or turn.known, room, {}
-        missing = turn.missing
-        try:
-            yield
-        except Exception as error:
-            if missing:
-                raise Unscanned(missing) from error
-            raise
-        finally:
-            turn.known, turn.room, turn.missing = before
+        return _Held(self._turn, known, room)
 
     def check_all_scanned(self) -> None:
         """Raise ``Unscanned`` if a scan found no room under the lock."""
@@ -393,15 +407,20 @@ class Guard:
         """Raise ``RejectedError`` if a name in ``who`` contains a secret. Names are looked up, so they cannot be redacted."""
         if who is self._people:
             return
-        for text in (getattr(who, name) for name in _WHO):
-            if text and (taken := self.verdict(text).taken):
+        for text in _people_of(who):
+            if text and (taken := self._taken_from_name(text)):
                 raise secret_in_a_name(taken[0].kind)
         self._people = who
+
+    def _taken_from_name(self, text: str) -> tuple[TakenSecret, ...]:
+        if (kept := self._verdicts.get(text)) is not None:
+            return kept.taken
+        return () if is_event_id(text) else self.verdict(text).taken  # which no pattern matches
 
     def without_secret_names(self, who: Who) -> Who | None:
         """Return the ``Who`` of a refusal without names that contain a secret, or None if the user's name contains one."""
         names = {name: getattr(who, name) for name in _WHO}
-        bad = {name for name, text in names.items() if text and self.verdict(text).taken}
+        bad = {name for name, text in names.items() if text and self._taken_from_name(text)}
         if not bad:
             return who
         return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
@@ -513,15 +532,19 @@ def marks_of_json(document: object, taken: dict[str, tuple[TakenSecret, ...]]) -
 def strings(arguments: object) -> Iterator[str]:
     """Yield every text in arguments: in structs, lists, objects and free JSON."""
     waiting: list[object] = [arguments]
-    while waiting:
+    while waiting:  # every argument of every command passes here, so the type of a value is looked at once
         value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            waiting += [*value.keys(), *value.values()]
+        if (kind := type(value)) is str:
+            yield value  # type: ignore[misc]
+        elif kind in _WITHOUT_TEXT or value is NOTHING:
+            continue
         elif isinstance(value, list | tuple):
             waiting += value
-        elif isinstance(value, Raw) and value is not NOTHING:
-            waiting.append(msgspec.json.decode(value))
         elif isinstance(value, Struct):
-            waiting += [getattr(value, name) for name in value.__struct_fields__]
+            waiting += [part for part in astuple(value) if type(part) not in _WITHOUT_TEXT]
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, Raw):
+            waiting.append(msgspec.json.decode(value))
+        elif isinstance(value, str):
+            yield value

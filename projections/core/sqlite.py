@@ -48,6 +48,7 @@ class SQLiteRows:
         self._groups: dict[Table, dict[Key, list[Key]]] = {}  # buffered keys of grouped tables, by the group's columns
         self._ahead: dict[Table, dict[Key, list[Values]]] = {}  # rows read ahead
         self._late: dict[Index, int] = {}  # at most so many rows wait for each index
+        self.are_many_waiting = False  # True if so many texts wait for an index that they are due
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -146,16 +147,15 @@ class SQLiteRows:
             self._flush_texts(index, texts, None if together else SLICE_CHARS)
         self._clear()
 
-    @property
-    def are_many_waiting(self) -> bool:
-        """Return True if so many texts wait for an index that they are due."""
-        return any(waiting >= index.together for index, waiting in [*self._late.items()])
-
     def index_slice(self) -> None:
         """Move a slice of the texts that are due into their index."""
         for index, late in self._late.items():
             if late >= index.together:
                 self._late[index] = fill_index(self.connection, index, self.prefix, SLICE_CHARS)
+        self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        self.are_many_waiting = any(late >= index.together for index, late in self._late.items())
 
     def _flush_table(self, table: Table) -> None:
         self._ahead.pop(table, None)
@@ -198,6 +198,8 @@ class SQLiteRows:
                 if late >= index.together and (most is None or len(added) < index.together):
                     late = fill_index(connection, index, prefix, most)
                 self._late[index] = late
+                if late >= index.together or self.are_many_waiting:
+                    self._count_waiting()
         except Exception as error:
             self._refuse(index, error)
 
@@ -214,7 +216,7 @@ class SQLiteRows:
     def discard(self) -> None:
         """Drop the buffer and all knowledge of the tables, which another writer may have changed."""
         self._clear()
-        self._late = {}
+        self._late, self.are_many_waiting = {}, False
 
     def _clear(self) -> None:
         self._put.clear()

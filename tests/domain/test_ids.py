@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from ledger import AmbiguousIdError, Ledger, NotFoundError
-from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
+from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_event_id, is_prefix, kind_of, subject_id, uuid7
 
 
 def test_an_id_is_a_letter_and_sixteen_characters_of_an_alphabet() -> None:
@@ -27,6 +27,21 @@ def test_a_uuid_version_seven_with_its_time() -> None:
     assert made_then == sorted(made_then) and {len(each) for each in made_then} == {36}
     bits = {uuid7(1, (1 << bit).to_bytes(8, "big")) for bit in range(64)} - {uuid7(1, bytes(8))}
     assert len(bits) == 62  # all that the variant leaves
+
+
+def test_the_form_of_an_event_s_id() -> None:
+    made = uuid7(1_764_000_000_000_000_000, bytes(range(8)))
+    assert is_event_id(made)
+    for other in (
+        "",
+        made[:-1],
+        made + "0",
+        made.upper(),
+        made.replace("-", "0"),
+        made[:14] + "4" + made[15:],
+        "x" * 36,
+    ):
+        assert not is_event_id(other), other
 
 
 def test_the_kind_of_a_stream() -> None:

@@ -118,6 +118,20 @@ def test_no_awaited_command_scans_a_long_text_on_the_writer_thread(tmp_path: Pat
     assert asyncio.run(told()) == text.replace("Xk93!vbQ2mm", "[redacted:password]")
 
 
+def test_a_command_scans_its_own_texts_and_no_ids(ledger: Ledger) -> None:
+    ledger.remember("The user drinks coffee.")  # names and options are scanned once
+    ledger.capture("Which coffee?", "Any.")
+    with patch.object(threats, "scan", side_effect=threats.scan) as scan:
+        turn = ledger.capture("Which tea?", "The user drinks green tea.")  # a second command takes the turn's id
+        entry = next(iter(ledger.history.audit(subject=turn.id)))
+        ledger.remember("The user drinks tea.", causation_id=entry.event_id)
+    assert sorted(call.args[0] for call in scan.call_args_list) == [
+        "The user drinks green tea.",
+        "The user drinks tea.",
+        "Which tea?",
+    ]
+
+
 def test_what_was_scanned_before_is_what_is_written(ledger: Ledger) -> None:
     turn = ledger.capture(TOLD, TOLD, context={"seen": [TOLD]})
     assert turn.prompt == turn.response == TOLD.replace("Xk93!vbQ2mm", "[redacted:password]")

@@ -13,6 +13,7 @@ import pytest
 from ledger import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.api import Ledger
 from ledger.types import Page
+from projections.search.memory_hits import MemoryScope
 from projections.views import memories
 from projections.views.memories import MemoryFilter
 
@@ -149,6 +150,17 @@ def test_a_page_of_a_listing_is_read_in_order_and_nothing_is_sorted(ledger: Ledg
         asked = list[str]()
         connection.set_trace_callback(asked.append)
         assert memories.listing(connection, MemoryFilter(user="ada", statuses=("active",)), limit=50)
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
+    assert plan and not any("TEMP B-TREE" in step for step in plan), plan
+
+
+def test_the_newest_of_a_kind_that_hold_now_are_read_in_order_and_nothing_is_sorted(ledger: Ledger) -> None:
+    ledger.remember("The prompt of each session asks for the newest of a kind.", kind="preference")
+    wanted = MemoryScope(user="ada", at="2026-01-01T00:00:00.000000Z")
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        asked = list[str]()
+        connection.set_trace_callback(asked.append)
+        memories.newest(connection, *wanted.condition(), ("preference",), 40)
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}")]
     assert plan and not any("TEMP B-TREE" in step for step in plan), plan
 

@@ -6,10 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
 from ledger.core.engine import Engine
+from ledger.domain.errors import LedgerError
+from ledger.log.event_store import EventStore
 
 
 def in_private_folder(begin: Callable[[Path], Engine]) -> Engine:
@@ -20,11 +23,15 @@ def in_private_folder(begin: Callable[[Path], Engine]) -> Engine:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    engine.after_close = finalize(engine, _remove, folder, os.getpid())
+    engine.after_close = finalize(engine, _remove, folder, os.getpid(), engine.store)
     return engine
 
 
-def _remove(folder: str, owner: int) -> None:
+def _remove(folder: str, owner: int, store: EventStore) -> None:
     """Remove a folder, except at the end of a forked child, whose parent still uses it."""
     if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with suppress(LedgerError):  # a batch of another thread is open
+                store.close()  # Windows removes no open file
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)

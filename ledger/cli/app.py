@@ -117,6 +117,7 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (stays open until the process ends)
         else:
             stream = getattr(sys, name)
-            # Windows would write a code page of the country into a pipe or a file.
-            is_free = "PYTHONIOENCODING" not in os.environ and not stream.isatty()
-            stream.reconfigure(encoding="utf-8" if is_free else None, errors="backslashreplace")
+            stream.reconfigure(errors="backslashreplace")
+            if "PYTHONIOENCODING" not in os.environ and not stream.isatty():
+                # Into a pipe or a file Windows would write a code page of the country, and \r\n after each line.
+                stream.reconfigure(encoding="utf-8", newline="\n")

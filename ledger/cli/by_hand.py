@@ -291,10 +291,11 @@ def _file_of(path: Path) -> Iterator[Path]:
     if str(path) != STDIN:
         yield path.expanduser()
         return
-    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-        yield Path(file.name)
+    with tempfile.TemporaryDirectory() as place:  # Windows opens no file a second time that deletes itself
+        copy = Path(place, "stdin.jsonl")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
 
 
 def import_file(call: ShellCall, *, progress: Progress | None = None) -> object:

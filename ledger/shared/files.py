@@ -208,5 +208,8 @@ def _set_aside(path: str) -> str:
     with lock_of(path).hold(30.0):
         for suffix in ("-wal", "-shm", ""):
             if os.path.lexists(path + suffix):
-                os.rename(path + suffix, kept + suffix)
+                try:
+                    os.rename(path + suffix, kept + suffix)
+                except PermissionError:  # on Windows
+                    raise ConflictError(f"another program has {path}{suffix} open: end it, and call again") from None
     return kept

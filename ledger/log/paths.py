@@ -14,6 +14,7 @@ OWN_ENDS = (".lock", "-wal", "-shm", "-journal")  # end the names of the files t
 PART = ".part"  # ends the name of a file that is being made
 HOOKS_LOG = ".hooks.log"  # ends the name of the log that the hooks of coding agents write next to a ledger
 
+_LONGEST = 255  # characters of a file's name, on every common file system
 _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 
 
@@ -44,6 +45,8 @@ def checked_path(path: StrPath) -> str:
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
         raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} is a directory", rule="path")
+    if len(last) > _LONGEST:  # Windows answers that there is no such file
+        raise RejectedError(f"the path {name[:100]!r} cannot be used for a file: its name is too long", rule="path")
     check_own_name(last)
     real = os.path.join(os.path.realpath(parent), last)
     _check_parent(os.path.dirname(real))

@@ -31,6 +31,7 @@ _DEVICE = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹
 
 if sys.platform == "win32":
     import ctypes
+    import msvcrt
     from ctypes import wintypes
 
     HAS_MODES = False  # whether the mode and the owner of a file say who may read it
@@ -74,8 +75,6 @@ if sys.platform == "win32":
 
     def lock(descriptor: int, *, wait: bool = False) -> bool:
         """Take the lock of an open file; return False if another process has it, unless told to wait."""
-        import msvcrt
-
         place, flags = _Overlapped(offset=_LOCK_AT), _EXCLUSIVE | (0 if wait else _AT_ONCE)
         if _kernel.LockFileEx(msvcrt.get_osfhandle(descriptor), flags, 0, 1, 0, ctypes.byref(place)):
             return True
@@ -84,8 +83,6 @@ if sys.platform == "win32":
         raise ctypes.WinError(code)
 
     def unlock(descriptor: int) -> None:
-        import msvcrt
-
         place = _Overlapped(offset=_LOCK_AT)
         _kernel.UnlockFileEx(msvcrt.get_osfhandle(descriptor), 0, 1, 0, ctypes.byref(place))
 

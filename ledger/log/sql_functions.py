@@ -34,7 +34,7 @@ def _replace(whole: Value, part: Value, instead: Value) -> Value:
     if whole is None or part is None:
         return None
     if part in ("", b""):
-        return _text(whole) if isinstance(whole, bytes) else whole
+        return _text(whole)  # as of SQLite 3.45; older ones leave a number as it is
     if instead is None:
         return None
     return _text(whole).replace(_text(part), _text(instead))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import traceback
 
+import needs
+
 from ledger import Ledger
 
 NOBODY = 65534
@@ -24,6 +26,7 @@ def filled(path):
 
 def as_nobody(work):
     """Runs work in a child without the rights of root; a failure's trace is this test's."""
+    needs.fork()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
 from ledger import Ledger, RejectedError
@@ -74,7 +75,7 @@ def test_the_end_of_the_process_takes_the_folder_along(place: Path) -> None:
     assert [*place.iterdir()] == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs.forks
 def test_a_forked_child_that_ends_leaves_the_file_to_its_parent(place: Path) -> None:
     program = (
         "import os, sys\nfrom ledger import Ledger\nkept = Ledger.temporary()\nkept.remember('Ada likes tea.')\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Result, answer, run
-from places import ROOT
+from places import ROOT, move_home
 
 from ledger import Ledger
 from ledger.cli import derive, manual, other_words, output
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(db: str, tmp_path: Path) -> None
 
 
 def test_a_tilde_is_the_home_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    move_home(monkeypatch, tmp_path)
     assert run("remember", "Home.", "--db", "~/own.db").exit_code == 0
     assert (tmp_path / "own.db").exists()
     assert run("backup", "~/copy.db", "--db", "~/own.db").exit_code == 0
@@ -279,7 +279,7 @@ def test_a_tab_without_a_ledger_offers_nothing_and_makes_none(db: str) -> None:
 def test_the_completion_command_installs_a_script_that_knows_the_commands(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    move_home(monkeypatch, tmp_path)
     refused = run("completion", shell)
     assert refused.exit_code == 4 and "needs --yes" in refused.stderr and list(tmp_path.iterdir()) == []
     result = run("completion", shell, "--yes")

@@ -10,6 +10,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import needs
 import probe
 import pytest
 from soundness import assert_sound, contents, types
@@ -373,7 +374,7 @@ def test_the_thread_ends_when_nothing_comes_so_a_forgotten_ledger_goes(tmp_path,
     assert engine() is None and not os.path.exists(folder)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@needs.forks
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
 def test_a_forked_child_is_refused_and_does_not_wait(ledger):
     child = os.fork()

@@ -133,6 +133,8 @@ def test_the_functions_answer_as_those_of_sqlite(a: object, b: object, c: object
     with closing(sqlite3.connect(":memory:")) as theirs, closing(sqlite3.connect(":memory:")) as ours:
         replace_functions(ours)
         for call in CALLS:
+            if call.startswith("replace") and b in ("", b""):  # SQLite before 3.45 leaves a number as it is
+                call = f"CAST({call} AS TEXT)"
             sql, given_values = f"SELECT {call}, typeof({call})", {"a": a, "b": b, "c": c}
             assert ours.execute(sql, given_values).fetchone() == theirs.execute(sql, given_values).fetchone(), call
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import needs
 import probe
 import pytest
 from command_line import Result
@@ -14,6 +15,7 @@ from command_line import run as run_command
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
+from places import move_home
 
 from ledger import Ledger, LedgerError, NotFoundError, RejectedError, Settings
 from ledger.core.settings import FIELDS, FILE_BYTES
@@ -146,13 +148,15 @@ def test_a_file_may_be_named(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside(db, 'user = "beside"\n')
     monkeypatch.setenv("LEDGER_CONFIG", str(place))
     found = Settings.load()
-    assert origin(found, "path") == (str(db.parent / "sub/my.db"), str(place))
+    value, where = origin(found, "path")
+    assert (Path(value), where) == (db.parent / "sub/my.db", str(place))
     assert Settings.load(db).user == "ann", "it stands in the place of the one beside the ledger"
     monkeypatch.setenv("LEDGER_CONFIG", str(db.parent / "nothing.toml"))
     with pytest.raises(NotFoundError, match="LEDGER_CONFIG"):
         Settings.load()
 
 
+@needs.modes
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o660])
 def test_a_file_that_others_may_write_is_refused(db: Path, mode: int) -> None:
     beside(db, 'user = "x"\n', mode)
@@ -160,6 +164,7 @@ def test_a_file_that_others_may_write_is_refused(db: Path, mode: int) -> None:
         Settings.load(db)
 
 
+@needs.modes
 def test_a_file_with_a_key_that_others_may_read_is_refused(db: Path) -> None:
     beside(db, f'model_api_key = "{KEY}"\n', 0o644)
     with pytest.raises(RejectedError, match="holds a key") as refused:
@@ -171,6 +176,7 @@ def test_a_file_with_a_key_that_others_may_read_is_refused(db: Path) -> None:
     assert Settings.load(db).model_api_key == KEY
 
 
+@needs.modes
 def test_a_file_of_another_user_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside(db, 'user = "x"\n')
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
@@ -191,6 +197,7 @@ def test_what_is_no_toml_is_refused(db: Path, data: bytes) -> None:
         Settings.load(db)
 
 
+@needs.named_pipes
 def test_what_is_no_file_is_refused(db: Path) -> None:
     place = db.parent / "ledger.toml"
     place.mkdir()
@@ -244,11 +251,12 @@ def test_a_command_comes_from_an_argument_a_variable_or_a_file_that_the_user_nam
     assert Settings.load(db).model_command is None, "an empty variable takes it away"
 
 
+@needs.links
 @pytest.mark.parametrize("setting", ["model_command = ['x']", "model_command_calls = 9", "model_command_tokens = 9"])
 def test_a_file_beside_another_ledger_names_no_command(db: Path, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     """Whoever clones a repository with a ledger in it would otherwise run what its owner wrote there."""
     home = db.parent / "home"
-    monkeypatch.setenv("HOME", str(home))
+    move_home(monkeypatch, home)
     beside(db, setting)
     with pytest.raises(RejectedError) as refused:
         Settings.load(db)

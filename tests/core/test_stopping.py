@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import needs
 import probe
 import pytest
 from command_line import run
@@ -313,7 +314,7 @@ def test_what_was_stopped_once_stays_stopped() -> None:
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@needs.signals
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_bulk_command_after_what_is_under_way(
     path: Path, monkeypatch: pytest.MonkeyPatch, number: int
@@ -364,7 +365,7 @@ def test_bulk_commands_have_a_time_limit_in_a_shell(path: Path, monkeypatch: pyt
         assert len(ledger.memories.list()) == 8 and ledger.proof.verify(full=True).ok
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@needs.signals
 def test_a_signal_leaves_a_half_import_and_a_half_erasure_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same command goes on with each."""
     monkeypatch.setattr(importing, "CHUNK", 10)

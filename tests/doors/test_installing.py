@@ -11,6 +11,7 @@ from typing import get_args
 
 import pytest
 from command_line import run
+from places import move_home
 
 from ledger.doors import installing
 from ledger.types import CodingAgent
@@ -32,7 +33,7 @@ FOREIGN = {  # the settings of somebody who uses all of them already
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "LEDGER_PATH", "LEDGER_USER", "LEDGER_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    move_home(monkeypatch, tmp_path)
     monkeypatch.setattr("sys.platform", "linux")
     return tmp_path
 

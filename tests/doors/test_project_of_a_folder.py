@@ -13,7 +13,7 @@ import mcp_client as agents
 import pytest
 from command_line import answer as answered
 from command_line import run as run_command
-from places import ROOT
+from places import ROOT, move_home
 
 from ledger import Ledger
 from ledger.doors import hooks
@@ -26,7 +26,7 @@ Hook = Callable[..., str]
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(("LEDGER_", "CLAUDE_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    move_home(monkeypatch, tmp_path / "home")
     for shop in ("one/shop", "two/shop"):
         (tmp_path / "home" / shop / ".git").mkdir(parents=True)
         (tmp_path / "home" / shop / ".git" / "HEAD").touch()

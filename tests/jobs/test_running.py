@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import needs
 import probe
 import pytest
 from conftest import Clock
@@ -205,7 +205,7 @@ def test_a_killed_worker_leaves_its_work_to_the_next_and_nothing_is_there_twice(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+@needs.signals
 def test_the_command_finishes_what_is_under_way_when_it_is_asked_to_end(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:

@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 
@@ -88,6 +89,7 @@ sys.stdin.readline()
 """
 
 
+@needs.list_of_open_files
 def test_the_doctor_names_the_reader_that_keeps_the_wal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_files, "HELP_SECONDS", 0.01)
     monkeypatch.setattr(doctor, "WAL_BYTES", LIMIT)

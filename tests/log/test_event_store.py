@@ -19,6 +19,7 @@ from pathlib import Path
 from unittest import mock
 from uuid import UUID, uuid4
 
+import needs
 import pytest
 from eventsourcing import persistence
 from eventsourcing.application import Application
@@ -646,6 +647,7 @@ def test_a_name_that_is_too_long_is_refused(tmp_path):
         EventStore.open(tmp_path / ("x" * 300))
 
 
+@needs.modes
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277])
 def test_the_files_belong_to_their_owner_alone(tmp_path, mask):
     before = os.umask(mask)
@@ -669,6 +671,7 @@ def refused(path, kind, **options):
     return str(caught.value)
 
 
+@needs.named_pipes
 def test_a_link_a_directory_and_a_pipe_are_rejected(tmp_path):
     EventStore.open(tmp_path / "memory.db").close()
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")
@@ -679,6 +682,7 @@ def test_a_link_a_directory_and_a_pipe_are_rejected(tmp_path):
     assert not (tmp_path / "nothing.db").exists()
 
 
+@needs.links
 def test_a_linked_directory_is_followed(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -735,6 +739,7 @@ def test_a_ledger_without_a_trigger_is_damaged(tmp_path):
     refused(tmp_path / "memory.db", StorageError)
 
 
+@needs.modes
 @pytest.mark.parametrize("mode", [0o777, 0o757, 0o1777, 0o770, 0o700])
 def test_a_directory_that_others_may_write_is_rejected(tmp_path, mode):
     (tmp_path / "shared").mkdir()
@@ -746,6 +751,7 @@ def test_a_directory_that_others_may_write_is_rejected(tmp_path, mode):
         EventStore.open(tmp_path / "shared" / "memory.db").close()
 
 
+@needs.modes
 def test_a_directory_of_another_group_is_rejected(tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o770)
@@ -760,6 +766,7 @@ def test_nothing_is_made_where_nothing_may_be(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@needs.modes
 def test_an_empty_file_becomes_a_ledger(tmp_path):
     (tmp_path / "memory.db").touch()
     refused(tmp_path / "memory.db", LedgerError, readonly=True)
@@ -828,6 +835,7 @@ def media():
         yield Path(name)
 
 
+@needs.modes
 def test_a_ledger_on_media_that_cannot_be_written_is_read(media):
     store = EventStore.open(media / "memory.db")
     append(store, happened())
@@ -841,6 +849,7 @@ def test_a_ledger_on_media_that_cannot_be_written_is_read(media):
     assert sorted(os.listdir(media)) == ["memory.db", "memory.db.lock"]
 
 
+@needs.modes
 def test_commits_in_a_wal_that_cannot_be_read_are_not_missed(media):
     (media / "live").mkdir()
     (media / "copy").mkdir()
@@ -1147,6 +1156,7 @@ def test_after_a_commit_that_failed_the_next_one_works(store, recorder):
     assert store.head()[0] == 2
 
 
+@needs.open_files_that_move
 def test_a_store_whose_directory_is_gone_can_be_closed(tmp_path):
     (tmp_path / "gone").mkdir()
     store = EventStore.open(tmp_path / "gone" / "memory.db")
@@ -1219,7 +1229,8 @@ FORK = """
 """
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="reads the open files of a process")
+@needs.forks
+@needs.list_of_open_files
 def test_a_forked_child_neither_uses_nor_closes_what_its_parent_opened(tmp_path):
     assert answers(python(FORK, tmp_path / "memory.db")) == ["True", "True", "2", "True"]
     store = EventStore.open(tmp_path / "memory.db")
@@ -1228,6 +1239,7 @@ def test_a_forked_child_neither_uses_nor_closes_what_its_parent_opened(tmp_path)
     store.close()
 
 
+@needs.forks
 def test_a_child_that_was_forked_before_may_open_the_file(tmp_path):
     EventStore.open(tmp_path / "memory.db").close()
     child = os.fork()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 
+import needs
 import probe
 import pytest
 from places import ROOT
@@ -76,6 +77,7 @@ def replaced(path):
     other.replace(path)
 
 
+@needs.open_files_that_move
 @pytest.mark.parametrize("mishap", [renamed, deleted, without_wal, without_index, replaced])
 def test_a_write_is_refused_once_the_file_is_another(ledger, path, mishap):
     position = ledger.position
@@ -88,6 +90,7 @@ def test_a_write_is_refused_once_the_file_is_another(ledger, path, mishap):
     assert ledger.position == position
 
 
+@needs.open_files_that_move
 @pytest.mark.parametrize("mishap", [renamed, deleted, without_wal, replaced])
 def test_verify_and_doctor_tell_it(ledger, path, mishap):
     mishap(path)
@@ -99,6 +102,7 @@ def test_verify_and_doctor_tell_it(ledger, path, mishap):
     assert any("while it was open" in finding.found for finding in examined.findings)
 
 
+@needs.open_files_that_move
 def test_what_was_answered_before_is_brought_into_a_renamed_file_by_close(ledger, path):
     renamed(path)
     with pytest.raises(StorageError):
@@ -107,6 +111,7 @@ def test_what_was_answered_before_is_brought_into_a_renamed_file_by_close(ledger
     assert contents(path.with_name("elsewhere.db")) == sorted(FACTS)
 
 
+@needs.open_files_that_move
 def test_what_was_answered_before_a_deleted_wal_is_brought_into_the_file_by_close(ledger, path):
     without_wal(path)
     ledger.close()
@@ -220,6 +225,7 @@ def test_another_programs_change_stops_writing_until_the_ledger_is_opened_again(
     assert contents(path) == sorted([*FACTS[:23], "Also this."])
 
 
+@needs.copying
 def test_an_older_copy_by_another_process_stops_every_write_after_it(path, older):
     path.with_name("older.db").write_bytes(older)
     ledger, acknowledged = Ledger.open(path), 0
@@ -259,6 +265,7 @@ def test_an_older_copy_between_two_checkpoints_of_a_long_run_is_noticed(path, ol
     ledger.close()
 
 
+@needs.copying
 def test_a_copy_that_lies_under_another_process_too_stops_both(path, older):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     path.with_name("older.db").write_bytes(older)
@@ -286,6 +293,7 @@ except StorageError as error:
     assert path.read_bytes() == older
 
 
+@needs.copying
 def test_an_open_by_another_process_makes_no_copied_file_this_ones(path, older):
     path.with_name("older.db").write_bytes(older)
     ledger = Ledger.open(path)
@@ -299,6 +307,7 @@ def test_an_open_by_another_process_makes_no_copied_file_this_ones(path, older):
     ledger.close()
 
 
+@needs.copying
 def test_the_end_of_a_process_writes_nothing_into_what_was_copied_over(path, older):
     path.with_name("older.db").write_bytes(older)
     program = """
@@ -312,6 +321,7 @@ subprocess.run(["cp", sys.argv[1].replace("memory", "older"), sys.argv[1]], chec
     assert done.stderr == b"" and path.read_bytes() == older
 
 
+@needs.signals
 def test_a_checkpoint_that_was_killed_stops_nobody(path, older):
     program = """
 import os, signal, sys
@@ -389,6 +399,7 @@ def a_file_of_another_ledger(path, older):
     path.with_name("other.db").replace(path)
 
 
+@needs.signals
 @pytest.mark.parametrize("put", [a_backup, an_older_file, a_file_of_another_ledger])
 @pytest.mark.parametrize("readonly", [False, True])
 def test_a_wal_of_another_file_is_not_read_into_this_one(left, older, put, readonly):
@@ -405,6 +416,7 @@ def test_a_wal_of_another_file_is_not_read_into_this_one(left, older, put, reado
         assert ledger.proof.verify().ok
 
 
+@needs.signals
 @pytest.mark.parametrize("lock", [True, False])
 def test_a_ledger_that_is_copied_with_its_wal_opens_with_all_of_it(left, lock):
     (left.parent / "elsewhere").mkdir()
@@ -427,6 +439,7 @@ def test_a_directory_that_became_a_file_is_told_as_any_other_mishap(tmp_path):
     assert contents(tmp_path / "away" / "memory.db") == FACTS[:1]
 
 
+@needs.open_files_that_move
 def test_another_ledger_in_its_place_keeps_what_it_answered(ledger, path):
     away = path.parent / "away"
     away.mkdir()
@@ -442,6 +455,7 @@ def test_another_ledger_in_its_place_keeps_what_it_answered(ledger, path):
     assert contents(away / "memory.db") == sorted(FACTS)
 
 
+@needs.open_files_that_move
 def test_a_file_that_is_put_back_is_written_again(ledger, path):
     renamed(path)
     with pytest.raises(StorageError):

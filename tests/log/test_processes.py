@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 
+import needs
 import probe
 import pytest
 from places import ROOT
@@ -233,6 +234,7 @@ def test_a_cold_start_of_many_processes_makes_one_ledger(tmp_path):
 
 def in_a_child(work):
     """What a forked process found, as text; it ends as processes do that run exit handlers and destructors."""
+    needs.fork()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -413,7 +415,7 @@ def look(path, expected):
         os._exit(int(tables(ledger) != expected) if whole else 100)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="only where processes fork")
+@needs.forks
 def test_a_process_killed_inside_a_batch_leaves_all_of_it_or_nothing(tmp_path):
     path = tmp_path / "memory.db"
 

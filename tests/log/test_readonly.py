@@ -11,6 +11,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from conftest import folded_from_zero
@@ -71,6 +72,7 @@ def fingerprint(media):
     return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in media.iterdir()}
 
 
+@needs.modes
 def test_a_file_and_a_directory_without_write_permission_can_be_read(media):
     path, (coffee, tea, turn, digest) = sealed(media)
     before = fingerprint(media)
@@ -88,6 +90,7 @@ def test_a_file_and_a_directory_without_write_permission_can_be_read(media):
     assert fingerprint(media) == before
 
 
+@needs.modes
 def test_a_read_only_mount_can_be_read(media):
     source, target = media / "source", media / "target"
     source.mkdir()
@@ -107,6 +110,7 @@ def test_a_read_only_mount_can_be_read(media):
         subprocess.run(["umount", target], check=True)
 
 
+@needs.modes
 def test_commits_in_a_wal_that_cannot_be_read_are_refused_and_not_missed(media):
     live = media / "live"
     live.mkdir()

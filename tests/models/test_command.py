@@ -16,7 +16,7 @@ import probe
 import pytest
 from command_line import run as run_command
 from conftest import Clock
-from places import ROOT
+from places import ROOT, move_home
 
 from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.models.asking import ask
@@ -34,7 +34,7 @@ Script = Callable[..., list[str]]
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own, in which the command has its folder."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    move_home(monkeypatch, tmp_path / "home")
     return tmp_path / "home"
 
 

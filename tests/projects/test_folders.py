@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import ROOT, move_home
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.projects.folders import FILE, place_of
@@ -21,7 +21,7 @@ WAYS = {"derived": "erase", "sources": "erase", "quotes": "erase"}
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    move_home(monkeypatch, tmp_path / "home")
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     (tmp_path / "home").mkdir()
     return tmp_path / "home"

@@ -7,6 +7,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import needs
 import own
 import probe
 import pytest
@@ -72,7 +73,7 @@ def in_a_child(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@needs.forks
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
 def test_a_close_in_a_forked_child_leaves_the_command_of_the_parent_alone(machines):
     a = machines.open("a")
@@ -83,7 +84,7 @@ def test_a_close_in_a_forked_child_leaves_the_command_of_the_parent_alone(machin
     assert contents(a) == {TEA}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@needs.forks
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
 def test_a_close_in_a_forked_child_does_not_wait_for_the_follower_of_the_parent(machines, monkeypatch):
     from ledger.erasure import replicas

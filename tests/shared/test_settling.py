@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 from shared_rows import erasing, locked, publication, rows_after, states, write
 
@@ -155,7 +156,7 @@ def test_a_follower_of_a_server_that_is_away_polls_all_the_same(tenant: str) -> 
         stop()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a process is stopped by a signal")
+@needs.signals
 def test_a_server_that_does_not_answer_is_given_up_in_time(server: Server, shared_url: str, tenant: str) -> None:
     log = PostgresLog(shared_url, tenant, "ada", timeout_seconds=0.5)
     tail = locked(log)
@@ -168,7 +169,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(server: Server, share
         os.kill(session, signal.SIGCONT)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a process is killed by a signal")
+@needs.signals
 def test_a_machine_that_is_killed_under_the_lock_leaves_nothing_and_frees_it(
     shared_url: str, tenant: str, bob: PostgresLog
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import needs
 import probe
 import pytest
 from life import life
@@ -213,7 +213,7 @@ ledger.remember("Ada likes green tea", idempotency_key="k")
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a process is killed by a signal")
+@needs.signals
 @pytest.mark.parametrize(("step", "replayed"), [("before the publication", False), ("after the publication", True)])
 def test_a_machine_that_was_killed_in_a_commit_opens_and_answers_the_key(
     opening: Open, tmp_path: Path, shared_url: str, tenant: str, step: str, replayed: bool

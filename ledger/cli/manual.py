@@ -70,10 +70,15 @@ def file(page: str) -> Path:
     for path in _files():
         if _name(path) == page.removesuffix(".md"):
             return path
+    part = re.compile(rf"^## {re.escape(page.removesuffix('.md').replace('-', ' '))}$", re.MULTILINE | re.IGNORECASE)
+    around = [_name(path) for path in _files() if part.search(path.read_text(encoding="utf-8"))]
     near = difflib.get_close_matches(page.replace(" ", "-"), map(_name, _files()), n=1)
-    hint = (
-        f"; did you mean {near[0]}?" if near else "; `memory-ledger docs` lists the pages, docs --words searches them"
-    )
+    if around:
+        hint = f"; the page {around[0]} has a part with this name"
+    elif near:
+        hint = f"; did you mean {near[0]}?"
+    else:
+        hint = "; `memory-ledger docs` lists the pages, docs --words searches them"
     raise NotFoundError(f"there is no page {page!r:.60}{hint}")
 
 

@@ -308,6 +308,11 @@ def test_the_documentation_is_at_hand() -> None:
     assert missing.exit_code == 3 and "did you mean chat-loop" in missing.stderr
 
 
+def test_a_part_of_a_page_that_is_asked_for_as_a_page_is_found() -> None:
+    missing = run("docs", "replay")
+    assert missing.exit_code == 3 and "the page testing has a part with this name" in missing.stderr
+
+
 def test_what_people_try_first_is_answered_with_a_hint(db: str) -> None:
     for words, hint in (
         (["help"], "--help"),

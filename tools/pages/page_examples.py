@@ -1,9 +1,10 @@
 """A runner of the examples in the pages, which writes their output below them: ``page_examples.py [--update] [PAGE …]``.
 
-A page is one session: its blocks run in order, in one namespace and one empty directory. A ``python`` block shows each printed
-line as ``#> …`` below the statement that prints it; a ``console`` block holds ``$ memory-ledger …`` lines, each with its output
-(``$ NAME=$(memory-ledger … --quiet)`` keeps an id for ``$NAME``). Clock and randomness are the same in every run; other values
-that differ from run to run (ids of commands, hashes) are replaced by steady values of the same length.
+A page is one session: its blocks run in order, in one namespace and one empty directory. In a page of several parts, each begun
+by a rule (``---``), each part is a session. A ``python`` block shows each printed line as ``#> …`` below the statement that
+prints it; a ``console`` block holds ``$ memory-ledger …`` lines, each with its output (``$ NAME=$(memory-ledger … --quiet)``
+keeps an id for ``$NAME``). Clock and randomness are the same in every run; other values that differ from run to run (ids of
+commands, hashes) are replaced by steady values of the same length.
 A block that cannot run names the reason: ``python no-run: it needs a key of a provider``.
 """
 
@@ -39,6 +40,7 @@ from ledger import Ledger  # noqa: E402
 DOCS = ROOT / "ledger" / "docs"
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(python|console)([^\n]*)\n(.*?)^```$", re.M | re.S)
+RULE = "\n\n---\n\n"  # between two parts of a page
 OUTPUT = re.compile(r"^ *#>.*\n", re.M)
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -66,6 +68,10 @@ def blocks(page: str) -> list[Block]:
 
 def as_run(page: str) -> str:
     """Return the page with the output of its examples as it is today."""
+    return RULE.join(_part_as_run(part) for part in page.split(RULE))
+
+
+def _part_as_run(page: str) -> str:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         session = Session()
         parts, end = [], 0

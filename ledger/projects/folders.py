@@ -38,7 +38,7 @@ class Place(NamedTuple):
     @property
     def parts(self) -> list[str]:
         """Return the parts of the path of the root; a bare repository is named without ``.git``."""
-        parts = [part for part in self.root.replace(os.sep, "/").split("/") if part]
+        parts = [part for part in self.root.split("/") if part]
         return [*parts[:-1], parts[-1].removesuffix(".git") or parts[-1]]
 
 
@@ -173,13 +173,14 @@ def _home() -> str:
 
 def _is_above_home(path: str) -> bool:
     """Return True for the home directory, for a folder that it lies in, and for the root of the file system."""
-    return path == os.path.dirname(path) or f"{_home()}/".startswith(f"{path}/")
+    return path == os.path.dirname(path) or f"{_home()}{os.sep}".startswith(f"{path}{os.sep}")
 
 
 def _recorded(path: str) -> str:
-    """Return a path as it is recorded: with "~" for the home directory, and without bytes that are no UTF-8."""
-    if (home := _home()) != "/" and path.startswith(f"{home}/"):
+    """Return a path as it is recorded: with "~" for the home directory, "/" between names, and without bytes that are no UTF-8."""
+    if (home := _home()) != os.path.dirname(home) and path.startswith(f"{home}{os.sep}"):
         path = "~" + path.removeprefix(home)
+    path = path.replace(os.sep, "/")  # a machine with another system may read it
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -8,6 +8,7 @@ import signal
 import time
 from contextlib import suppress
 
+import needs
 import pytest
 from own import BOTH, Day, Seen, listed
 from places import ROOT
@@ -18,6 +19,7 @@ from tools.pages.page_examples import blocks
 
 
 def in_a_child(work):
+    needs.fork()
     child = os.fork()
     if not child:
         code = 1

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import needs
 import probe
 import pytest
 from life import life
@@ -92,6 +93,7 @@ def open_and_digest(path):
 
 def in_a_child(work):
     """Runs work in a forked process, which opens the ledger itself; its exit code."""
+    needs.fork()
     child = os.fork()
     if not child:
         code = 99
@@ -573,6 +575,7 @@ def test_a_process_with_older_tables_is_told_to_reopen(path, monkeypatch):
         assert_sound(again)
 
 
+@needs.forks
 @pytest.mark.slow
 def test_processes_that_open_with_a_changed_version_at_once_all_succeed(path, monkeypatch):
     with Ledger.open(path) as ledger:

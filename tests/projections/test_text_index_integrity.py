@@ -34,6 +34,7 @@ def test_a_broken_file_has_problems(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE words (word TEXT)")
         connection.execute("CREATE INDEX by_word ON words (word)")
         connection.executemany("INSERT INTO words VALUES (?)", [(f"word {number}",) for number in range(500)])
+        connection.execute("VACUUM")  # a split of a page may leave a copy behind
     content = path.read_bytes()
     assert content.count(b"word 250") == 2  # the table's and the index's
     path.write_bytes(content.replace(b"word 250", b"word 25x", 1))

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 from places import ROOT, move_home
 
@@ -135,6 +136,7 @@ def test_a_strangers_files_do_not_lead_into_another_repository(repository: Repos
         assert root(evil) == "~/evil", target
 
 
+@needs.named_pipes
 def test_a_git_pipe_is_not_waited_for(home: Path) -> None:
     (home / "odd").mkdir()
     os.mkfifo(home / "odd" / ".git")
@@ -143,6 +145,7 @@ def test_a_git_pipe_is_not_waited_for(home: Path) -> None:
     assert place is not None and place.root == "~/odd" and "regular file" in place.ignored[0]
 
 
+@needs.modes
 def test_a_folder_that_cannot_be_read_is_its_own_root(repository: Repository, home: Path) -> None:
     """A child without the rights of root looks into a folder that is closed to it."""
     closed = repository("shop") / "closed" / "in"
@@ -426,6 +429,7 @@ def test_an_unknown_key_takes_nothing_from_the_others(repository: Repository) ->
     assert place is not None and (place.off, place.project, len(place.ignored)) == (True, "store", 1)
 
 
+@needs.links
 def test_a_link_a_folder_and_bytes_that_are_no_text_are_ignored(repository: Repository, home: Path) -> None:
     (home / "real.toml").write_text("off = true\n")
     (repository("link") / FILE).symlink_to(home / "real.toml")

@@ -177,7 +177,7 @@ def _is_above_home(path: str) -> bool:
 
 
 def _recorded(path: str) -> str:
-    """Return a path as it is recorded: with "~" for the home directory, "/" between names, and without bytes that are no UTF-8."""
+    """Return a path as it is recorded: "~" for the home directory, "/" between names, no bytes that are no UTF-8."""
     if (home := _home()) != os.path.dirname(home) and path.startswith(f"{home}{os.sep}"):
         path = "~" + path.removeprefix(home)
     path = path.replace(os.sep, "/")  # a machine with another system may read it

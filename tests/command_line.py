@@ -37,7 +37,7 @@ def run(
     variables = {name: value for name, value in os.environ.items() if name != "LEDGER_PATH"}
     with (
         mock.patch.dict(os.environ, variables | {"COLUMNS": "80", **(environment or {})}, clear=True),
-        mock.patch.multiple(sys, stdin=io.TextIOWrapper(io.BytesIO(given)), stdout=out, stderr=err),
+        mock.patch.multiple(sys, stdin=io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"), stdout=out, stderr=err),
     ):
         code = app.run([*arguments, *where])
     texts = [each.buffer.getvalue().decode("utf-8") for each in (out, err)]  # type: ignore[attr-defined]

@@ -22,7 +22,11 @@ FILE = ROOT / "tests" / "typing" / "mistakes.py"
 
 
 def main() -> int:
-    marked = {number for number, line in enumerate(FILE.read_text().splitlines(), 1) if line.endswith("# wrong")}
+    marked = {
+        number
+        for number, line in enumerate(FILE.read_text(encoding="utf-8").splitlines(), 1)
+        if line.endswith("# wrong")
+    }
     problems = 0
     with tempfile.TemporaryDirectory() as folder:
         workplace = Path(folder)
@@ -46,7 +50,9 @@ def installed(folder: Path) -> Path:
     subprocess.run(wheel, check=True)
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive:
         archive.extractall(packages)
-    (packages / "besides.pth").write_text("".join(f"{folder}\n" for folder in sys.path if folder.endswith("-packages")))
+    (packages / "besides.pth").write_text(
+        "".join(f"{folder}\n" for folder in sys.path if folder.endswith("-packages")), encoding="utf-8"
+    )
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 

@@ -132,7 +132,7 @@ def set_up(extra: str, version: str | None = None) -> Path:
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = environment / "made-for"
     fingerprint = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    have = stamp.read_text().split() if stamp.exists() else []
+    have = stamp.read_text(encoding="utf-8").split() if stamp.exists() else []
     if environment.exists() and not stamp.exists():
         print(f"{environment.name} was not made by dev.py: move it away first", file=sys.stderr)
         raise SystemExit(2)
@@ -153,7 +153,7 @@ def set_up(extra: str, version: str | None = None) -> Path:
         ]  # Python compiles modules at their first import, and few are imported
         print(f"installing {target} …", file=sys.stderr)
         subprocess.run(install, cwd=ROOT, check=True)
-        stamp.write_text(" ".join([*have, extra]).strip())
+        stamp.write_text(" ".join([*have, extra]).strip(), encoding="utf-8")
     return python
 
 

@@ -50,17 +50,21 @@ def main() -> int:
 
 def versions(root: Path = ROOT) -> dict[str, str]:
     """Return the version of the product by the place that states it."""
-    server = json.loads((root / "ledger/doors/mcp/server.json").read_text())
-    market = json.loads((root / ".claude-plugin/marketplace.json").read_text())
-    init = re.search(r'__version__ = "(.+)"', (root / "ledger/__init__.py").read_text())
+    server = json.loads((root / "ledger/doors/mcp/server.json").read_text(encoding="utf-8"))
+    market = json.loads((root / ".claude-plugin/marketplace.json").read_text(encoding="utf-8"))
+    init = re.search(r'__version__ = "(.+)"', (root / "ledger/__init__.py").read_text(encoding="utf-8"))
     plugin = root / "ledger/doors/plugin/claude"
     return {
-        "pyproject.toml": tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"],
+        "pyproject.toml": tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"],
         "ledger/__init__.py": init[1] if init else "none",
         "server.json": server["version"],
         "the package of server.json": server["packages"][0]["version"],
-        "the plugin of Claude Code": json.loads((plugin / ".claude-plugin/plugin.json").read_text())["version"],
-        "the plugin of Codex": json.loads((plugin / ".codex-plugin/plugin.json").read_text())["version"],
+        "the plugin of Claude Code": json.loads((plugin / ".claude-plugin/plugin.json").read_text(encoding="utf-8"))[
+            "version"
+        ],
+        "the plugin of Codex": json.loads((plugin / ".codex-plugin/plugin.json").read_text(encoding="utf-8"))[
+            "version"
+        ],
         "marketplace.json": market["plugins"][0]["version"],
     }
 
@@ -75,12 +79,18 @@ def repository() -> Iterator[str]:
         if each != version
     )
     heading = re.search(
-        rf"^## {re.escape(version)} \((.+)\)$", (ROOT / "ledger/docs/changelog.md").read_text(), re.MULTILINE
+        rf"^## {re.escape(version)} \((.+)\)$",
+        (ROOT / "ledger/docs/changelog.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
     if heading is None or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", heading[1]):
         yield f"the changelog has no heading '## {version} (YYYY-MM-DD)'"
     for file, word in PLACEHOLDERS.items():
-        lines = [number for number, line in enumerate((ROOT / file).read_text().splitlines(), 1) if word in line]
+        lines = [
+            number
+            for number, line in enumerate((ROOT / file).read_text(encoding="utf-8").splitlines(), 1)
+            if word in line
+        ]
         if lines:
             yield f"{file} still has the placeholder {word} in line {', '.join(map(str, lines))}"
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True).stdout.split(
@@ -153,9 +163,11 @@ def installed(base: Path, version: str, wheel: Path, folder: Path) -> Iterator[s
     if failed := ended(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)):
         yield f"Python {version}: the wheel cannot be installed: {failed}"
         return
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.+?)```", readme.partition("## Fifteen lines")[2], re.DOTALL)
-    (home / "example.py").write_text(example[1] if example else "raise SystemExit('the README has no example')")
+    (home / "example.py").write_text(
+        example[1] if example else "raise SystemExit('the README has no example')", encoding="utf-8"
+    )
     steps: dict[str, tuple[str, ...]] = {
         "the README's example": (str(python), "example.py"),
         "memory-ledger --version": (str(environment / "bin" / "memory-ledger"), "--version"),

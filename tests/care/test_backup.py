@@ -196,11 +196,11 @@ def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_pat
 
 
 def test_a_backup_never_overwrites_and_goes_nowhere_unsafe(path, copy, tmp_path):
-    copy.write_text("precious")
+    copy.write_text("precious", encoding="utf-8")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "link.db").symlink_to(copy)
-    (tmp_path / "orphan.db-wal").write_text("commits")
+    (tmp_path / "orphan.db-wal").write_text("commits", encoding="utf-8")
     with Ledger.open(path) as ledger:
         for given in (copy, path, "link.db", tmp_path / "link.db", tmp_path, "", ":memory:", "a\0b"):
             with pytest.raises((RejectedError, NotFoundError)):
@@ -213,13 +213,13 @@ def test_a_backup_never_overwrites_and_goes_nowhere_unsafe(path, copy, tmp_path)
             ledger.maintenance.backup(tmp_path / "nowhere" / "backup.db")
         with pytest.raises(ConflictError, match="batch"), ledger.batch():
             ledger.maintenance.backup(tmp_path / "another.db")
-    assert copy.read_text() == "precious"
+    assert copy.read_text(encoding="utf-8") == "precious"
     assert names(tmp_path / "open") == set()
     assert not [name for name in names(tmp_path) if ".part" in name]
 
 
 def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_way(path, copy):
-    (copy.parent / "backup.db.part").write_text("of a killed one")
+    (copy.parent / "backup.db.part").write_text("of a killed one", encoding="utf-8")
     (copy.parent / "backup.db.part.lock").touch()
     with Ledger.open(path) as ledger:
         life(ledger)
@@ -245,8 +245,8 @@ def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
         with pytest.raises(RejectedError, match="in the meantime"):
-            ledger.maintenance.backup(copy, progress=lambda done, of: copy.write_text("theirs"))
-    assert copy.read_text() == "theirs"
+            ledger.maintenance.backup(copy, progress=lambda done, of: copy.write_text("theirs", encoding="utf-8"))
+    assert copy.read_text(encoding="utf-8") == "theirs"
 
 
 @pytest.mark.slow
@@ -361,12 +361,12 @@ def test_projections_that_cannot_be_compared_are_folded_all_the_same(path, copy,
 
 def test_a_recovery_never_overwrites_and_reads_nothing_that_is_not_a_ledger(path, copy, target, tmp_path):
     backed_up(path, copy)
-    target.write_text("precious")
-    (tmp_path / "text.db").write_text("no ledger")
+    target.write_text("precious", encoding="utf-8")
+    (tmp_path / "text.db").write_text("no ledger", encoding="utf-8")
     (tmp_path / "empty.db").touch()
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE t (x)")
-    (tmp_path / "orphan.db-wal").write_text("commits")
+    (tmp_path / "orphan.db-wal").write_text("commits", encoding="utf-8")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     new = tmp_path / "new.db"
@@ -384,7 +384,7 @@ def test_a_recovery_never_overwrites_and_reads_nothing_that_is_not_a_ledger(path
     ):
         with pytest.raises(error):
             Ledger.recover(backup, place)
-    assert target.read_text() == "precious"
+    assert target.read_text(encoding="utf-8") == "precious"
     assert not [name for name in names(tmp_path) if name.startswith("new") or ".part" in name]
 
 
@@ -466,7 +466,7 @@ def test_damaged_projections_in_a_backup_do_no_harm(path, copy, target):
 def test_a_recovery_that_was_killed_is_done_again(path, copy, target):
     digest = backed_up(path, copy)
     for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
-        target.with_name(f"recovered.db.part{suffix}").write_text("half")
+        target.with_name(f"recovered.db.part{suffix}").write_text("half", encoding="utf-8")
     assert Ledger.recover(copy, target).digest == digest
     assert {name for name in names(target.parent) if name.startswith("recovered")} == {"recovered.db"}
 
@@ -544,7 +544,7 @@ def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path, mo
     assert run("recover", "b.db", db="r.db").exit_code == 4
     assert run("recover", "nix.db", db="n.db").exit_code == 3
     assert run("recover", "b.db", "--certificates", "nix", db="n.db").exit_code == 3
-    (tmp_path / "bad").write_text("no certificate\n")
+    (tmp_path / "bad").write_text("no certificate\n", encoding="utf-8")
     assert run("recover", "b.db", "--certificates", "bad", db="n.db").exit_code == 4
     assert run("recover", "b.db").exit_code == 4, "the ledger itself is in the way"
     assert not (tmp_path / "n.db").exists()

@@ -247,7 +247,7 @@ def test_a_proof_is_checked_without_the_ledger(ledger: Ledger, tmp_path: Path) -
             proof = ledger.proof.prove(position, against=kept, include_state=True)
         assert Proofs.check(proof, kept) and ledger.proof.check(proof.as_text(), kept.text).problem == ""
     file = tmp_path / "kept.txt"
-    file.write_text(kept.text)
+    file.write_text(kept.text, encoding="utf-8")
     assert Proofs.check(proof, file)
 
 

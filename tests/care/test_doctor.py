@@ -275,7 +275,7 @@ def test_read_only_media_can_be_examined(media):
 def test_what_is_no_ledger_is_reported_and_left_alone(path, tmp_path):
     with pytest.raises(NotFoundError):
         Ledger.doctor(path)
-    (tmp_path / "text.db").write_text("hello")
+    (tmp_path / "text.db").write_text("hello", encoding="utf-8")
     (tmp_path / "empty.db").touch()
     (tmp_path / "zeros.db").write_bytes(bytes(100_000))
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:

@@ -184,7 +184,7 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
         {"sample_id": "shed", "turns": [turn(1, "1", "Cat")]},
     ]
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps(conversations))
+    path.write_text(json.dumps(conversations), encoding="utf-8")
     report = ledger.interactions.import_file(path)
     assert (report.captured, [number for number, _ in report.errors]) == (4, [4])
     told = [(each.prompt, each.response, each.project, each.session) for each in reversed(ledger.interactions.list())]
@@ -200,7 +200,7 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
     assert ledger.interactions.import_file(path).known == 4
     assert {each.client for each in ledger.interactions.list()} == {"conversation"}
     for broken in ("[", "[{]", "[" * 100_000):
-        path.write_text(broken)
+        path.write_text(broken, encoding="utf-8")
         with pytest.raises(LedgerError):
             ledger.interactions.import_file(path)
 
@@ -220,7 +220,9 @@ def test_the_time_of_a_conversation_is_taken_as_it_is_written(
     ledger: Ledger, tmp_path: Path, told: str, taken: str
 ) -> None:
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps([{"sample_id": "garden", "turns": [{"text": "Hello.", "date_time": told}]}]))
+    path.write_text(
+        json.dumps([{"sample_id": "garden", "turns": [{"text": "Hello.", "date_time": told}]}]), encoding="utf-8"
+    )
     ledger.interactions.import_file(path)
     assert [each.occurred_at for each in ledger.interactions.list()] == [taken]
 
@@ -231,7 +233,8 @@ def test_a_role_is_no_name_so_that_no_answer_of_an_assistant_is_told_as_a_threat
     path = tmp_path / "conversations.json"
     turns = [{"speaker": "user", "text": "Where is the tea?"}, {"speaker": "Assistant", "text": "In the tin."}]
     path.write_text(
-        json.dumps([{"sample_id": "garden", "turns": turns}, {"turns": [{"text": "One."}, {"text": "Two."}]}])
+        json.dumps([{"sample_id": "garden", "turns": turns}, {"turns": [{"text": "One."}, {"text": "Two."}]}]),
+        encoding="utf-8",
     )
     ledger.interactions.import_file(path)
     found = [(each.prompt, each.response, each.quarantined) for each in ledger.interactions.list()]
@@ -241,7 +244,7 @@ def test_a_role_is_no_name_so_that_no_answer_of_an_assistant_is_told_as_a_threat
 def test_a_bound_client_is_that_of_the_turns_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     turns = [{"session": "1", "text": "One."}, {"session": "2", "text": "Two.", "client": "phone"}]
-    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]), encoding="utf-8")
     assert ledger.bind(client="desk").interactions.import_file(path).captured == 2
     assert [each.client for each in ledger.interactions.list()] == ["phone", "desk"]
     assert ledger.interactions.import_file(path).known == 2
@@ -401,7 +404,7 @@ def chat(path: Path, *dates: object) -> Path:
         {"session": str(at), "dia_id": f"D{at}", "text": f"text {at}", "date_time": date}
         for at, date in enumerate(dates)
     ]
-    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]), encoding="utf-8")
     return path
 
 
@@ -467,7 +470,7 @@ def test_dates_that_have_one_meaning_are_read(ledger: Ledger, tmp_path: Path, da
 
 def test_a_turn_without_a_date_has_that_of_its_answer_or_the_time_of_the_call(ledger: Ledger, tmp_path: Path) -> None:
     turns = [{"text": "Tea?"}, {"text": "Yes.", "date_time": "2023-12-29"}, {"text": "Milk?", "date_time": " "}]
-    (tmp_path / "talk.json").write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    (tmp_path / "talk.json").write_text(json.dumps([{"sample_id": "garden", "turns": turns}]), encoding="utf-8")
     ledger.interactions.import_file(tmp_path / "talk.json", occurred_at="2020-01-01")
     assert [turn.occurred_at[:10] for turn in ledger.interactions.list()] == ["2020-01-01", "2023-12-29"]
 
@@ -476,7 +479,7 @@ def test_a_turn_without_a_date_has_that_of_its_answer_or_the_time_of_the_call(le
 def test_an_export_with_another_key_of_an_event_is_refused(ledger: Ledger, tmp_path: Path, key: str | None) -> None:
     ledger.remember("The user likes tea.", idempotency_key="one")
     ledger.maintenance.export_log(tmp_path / "log.jsonl")
-    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines[2]["key"] is not None
     jsonl(tmp_path / "changed.jsonl", *lines[:2], lines[2] | {"key": key}, *lines[3:])
     with pytest.raises(RejectedError, match="position 2: the row has another key than its state names"):

@@ -116,9 +116,9 @@ def test_the_next_open_removes_the_lone_lock_of_a_copy_in_its_own_place(path: Pa
     lock.touch()
     Ledger.open(path).close()
     assert not lock.exists()
-    lock.write_text("of somebody else")
+    lock.write_text("of somebody else", encoding="utf-8")
     Ledger.open(path).close()
-    assert lock.read_text() == "of somebody else"
+    assert lock.read_text(encoding="utf-8") == "of somebody else"
 
 
 def test_an_erasure_removes_what_a_killed_backup_left(path: Path, elsewhere: Path) -> None:
@@ -153,20 +153,20 @@ def test_a_file_of_that_name_that_nobody_was_making_is_never_removed(path: Path,
         (elsewhere / name).unlink()
     notes = [elsewhere / "copy.part", path.with_name("memory.db.part")]
     for note in notes:
-        note.write_text("of somebody else")
+        note.write_text("of somebody else", encoding="utf-8")
     Ledger.open(path).close()
-    assert [note.read_text() for note in notes] == ["of somebody else"] * 2
+    assert [note.read_text(encoding="utf-8") for note in notes] == ["of somebody else"] * 2
 
 
 @pytest.mark.parametrize("what", ["backup", "export_log"])
 def test_a_copy_is_refused_where_the_file_it_would_be_made_under_is_somebody_elses(
     path: Path, elsewhere: Path, what: str
 ) -> None:
-    (elsewhere / "copy.part").write_text("of somebody else")
+    (elsewhere / "copy.part").write_text("of somebody else", encoding="utf-8")
     with Ledger.open(path) as ledger:
         with pytest.raises(RejectedError, match=r"copy\.part exists"):
             getattr(ledger.maintenance, what)(elsewhere / "copy")
-        assert (elsewhere / "copy.part").read_text() == "of somebody else"
+        assert (elsewhere / "copy.part").read_text(encoding="utf-8") == "of somebody else"
         assert left_in(elsewhere) == ["copy.part"]
 
 
@@ -180,7 +180,7 @@ def test_no_ledger_has_the_name_of_a_file_that_is_being_made(path: Path, tmp_pat
 
 def test_a_ledger_from_elsewhere_names_no_other_file_to_be_removed(path: Path, elsewhere: Path) -> None:
     for name in ("letter", "letter.lock"):
-        (elsewhere / name).write_text("of somebody else")
+        (elsewhere / name).write_text("of somebody else", encoding="utf-8")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("INSERT INTO leases VALUES (?, 'somebody', 0)", (f"copy {elsewhere / 'letter'}",))
     Ledger.open(path).close()

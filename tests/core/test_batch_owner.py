@@ -506,7 +506,7 @@ def test_an_inner_block_that_grows_to_its_bounds_is_committed_with_all_around_it
 
 def test_an_import_inside_a_batch_is_part_of_it(ledger: Ledger, tmp_path: Path) -> None:
     lines = tmp_path / "turns.jsonl"
-    lines.write_text('{"prompt": "Which tea?", "response": "Green."}\n')
+    lines.write_text('{"prompt": "Which tea?", "response": "Green."}\n', encoding="utf-8")
     with pytest.raises(ZeroDivisionError), ledger.batch():
         assert ledger.interactions.import_file(lines).captured == 1
         raise ZeroDivisionError

@@ -30,7 +30,7 @@ def origin(settings: Settings, name: str) -> tuple[Any, str]:
 def beside(place: Path, text: str, mode: int = 0o600) -> Path:
     """A ledger.toml beside the ledger at this place."""
     path = place.parent / "ledger.toml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     path.chmod(mode)
     return path
 
@@ -143,7 +143,7 @@ def test_settings_in_the_working_directory_are_read_only_for_a_named_ledger(
 
 def test_a_file_may_be_named(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = db.parent / "mine.toml"
-    place.write_text('path = "sub/my.db"\nuser = "ann"\n')
+    place.write_text('path = "sub/my.db"\nuser = "ann"\n', encoding="utf-8")
     place.chmod(0o600)
     beside(db, 'user = "beside"\n')
     monkeypatch.setenv("LEDGER_CONFIG", str(place))
@@ -233,7 +233,7 @@ COMMAND = ["claude", "-p", "--model", "haiku", "--tools", ""]
 
 def named_by_variable(monkeypatch: pytest.MonkeyPatch, place: Path, text: str) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
+    place.write_text(text, encoding="utf-8")
     place.chmod(0o600)
     monkeypatch.setenv("LEDGER_CONFIG", str(place))
     return place

@@ -371,7 +371,9 @@ def test_a_signal_leaves_a_half_import_and_a_half_erasure_whole(path: Path, monk
     monkeypatch.setattr(importing, "CHUNK", 10)
     monkeypatch.setattr(erasing, "USER_EVENTS", 20)
     file, asked, last = path.with_suffix(".jsonl"), list[int](), list[int]()
-    file.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(35)))
+    file.write_text(
+        "".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(35)), encoding="utf-8"
+    )
     went_on = Stopping.why.fget
 
     def why(self: Stopping) -> str:

@@ -37,7 +37,7 @@ def agrees(ledger: Ledger) -> None:
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
     path = tmp_path / "notes.md"
-    path.write_text(NOTES)
+    path.write_text(NOTES, encoding="utf-8")
     return path
 
 
@@ -91,7 +91,7 @@ def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(led
     first = ledger.documents.add(notes, tags=["drinks"])
     tea, coffee, water = "# Tea\n\nGreen.\n", *NOTES.split("# Tea")[0].split("## Water")
     newer = tea + "# Coffee\n\nLight.\n\n## Water" + water
-    notes.write_text(newer)
+    notes.write_text(newer, encoding="utf-8")
     again = ledger.documents.add(notes)
     assert (again.id, again.added, again.dropped, again.chunk_count, again.tags) == (first.id, 1, 1, 3, ("drinks",))
     assert [each.id for each in again.chunks][::2] == [first.chunks[2].id, first.chunks[1].id]
@@ -145,10 +145,10 @@ def test_documents_add_with_a_repeated_key_is_answered_as_before(ledger: Ledger)
 
 def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "log.TXT"
-    path.write_text("# no heading\nline\n")
+    path.write_text("# no heading\nline\n", encoding="utf-8")
     found = ledger.documents.add(path)
     assert (found.type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
-    path.write_text("# none\n# either\n")
+    path.write_text("# none\n# either\n", encoding="utf-8")
     assert ledger.documents.add(path).chunk_count == 1
     with pytest.raises(RejectedError, match="cannot change to"):
         ledger.documents.add(path, type="markdown")
@@ -206,7 +206,7 @@ def test_documents_add_refuses_an_invalid_text(ledger: Ledger, text: str) -> Non
 def test_only_regular_files_are_accepted(ledger: Ledger, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     outside = tmp_path / "outside.md"
-    outside.write_text(NOTES)
+    outside.write_text(NOTES, encoding="utf-8")
     below = tmp_path / "below"
     below.mkdir()
     (below / "out.md").symlink_to(outside)
@@ -504,9 +504,9 @@ def test_several_files_go_on_past_a_bad_one(tmp_path: Path, notes: Path) -> None
 def test_a_directory_is_walked_when_asked_and_not_left_by_a_link(tmp_path: Path, notes: Path) -> None:
     db, folder = str(tmp_path / "memory.db"), tmp_path / "docs"
     (folder / "deep").mkdir(parents=True)
-    (folder / "deep" / "a.md").write_text("# A\n")
-    (folder / "b.txt").write_text("b")
-    (folder / ".hidden.md").write_text("no")
+    (folder / "deep" / "a.md").write_text("# A\n", encoding="utf-8")
+    (folder / "b.txt").write_text("b", encoding="utf-8")
+    (folder / ".hidden.md").write_text("no", encoding="utf-8")
     (folder / "deep" / "up.md").symlink_to(folder / "b.txt")
     done = run("documents", "add", str(folder), "--recursive", "--json", db=db)
     report = json.loads(done.stdout)

@@ -120,7 +120,10 @@ def test_many_open_tags_take_time_in_proportion_to_the_text() -> None:
 def test_the_turns_from_the_known_one_on_are_new_and_a_half_written_line_is_none(tmp_path: Path) -> None:
     entries = [user("One.", "u1"), assistant("1"), user("Two.", "u2"), assistant("2"), user("Say u1 again.", "u3")]
     path = tmp_path / "session.jsonl"
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"type": "user", "uuid": "u4", "mess')
+    path.write_text(
+        "".join(json.dumps(entry) + "\n" for entry in entries) + '{"type": "user", "uuid": "u4", "mess',
+        encoding="utf-8",
+    )
     transcript = read(str(path))
     assert [(turn.key, turn.is_last) for turn in new_turns(transcript, "")] == [
         ("u1", False),
@@ -150,7 +153,9 @@ def test_a_transcript_longer_than_its_end_is_read_from_the_beginning_of_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "session.jsonl"
-    path.write_text("".join(json.dumps(user(f"Number {number}.", f"u{number}")) + "\n" for number in range(9)))
+    path.write_text(
+        "".join(json.dumps(user(f"Number {number}.", f"u{number}")) + "\n" for number in range(9)), encoding="utf-8"
+    )
     monkeypatch.setattr(agent_transcripts, "TAIL_BYTES", path.stat().st_size // 3)
     assert [turn.key for turn in new_turns(read(str(path)), "")] == ["u7", "u8"]
 

@@ -88,7 +88,7 @@ def test_one_line_of_settings_gives_the_mcp_server_a_model_of_meaning(path: Path
     from mcp_client import over_stdio
 
     settings = path.parent / "ledger.toml"
-    settings.write_text('embedder = "minilm"\n')
+    settings.write_text('embedder = "minilm"\n', encoding="utf-8")
     settings.chmod(0o600)
 
     async def play() -> None:

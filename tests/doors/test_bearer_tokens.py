@@ -38,7 +38,7 @@ def test_another_text_than_the_whole_token_is_refused(tokens: TokenFile) -> None
 def test_the_file_holds_no_token_and_only_its_owner_may_read_it(tokens: TokenFile) -> None:
     token = tokens.make("laptop", "ada").token
     assert stat.S_IMODE(os.stat(tokens.path).st_mode) == 0o600
-    assert token.removeprefix(PREFIX) not in Path(tokens.path).read_text()
+    assert token.removeprefix(PREFIX) not in Path(tokens.path).read_text(encoding="utf-8")
 
 
 def test_a_file_that_others_may_read_is_refused(tokens: TokenFile) -> None:
@@ -86,8 +86,8 @@ def test_a_token_speaks_for_an_agent_unless_it_was_made_for_the_users_own_words(
     assert first and second and (first.channel, second.channel) == ("agent", "user")
     with pytest.raises(RejectedError, match="'agent' or 'user'"):
         tokens.make("web", "ada", channel="web")  # type: ignore[arg-type]
-    lines = Path(tokens.path).read_text().replace('"user"}', '"root"}')
-    Path(tokens.path).write_text(lines)
+    lines = Path(tokens.path).read_text(encoding="utf-8").replace('"user"}', '"root"}')
+    Path(tokens.path).write_text(lines, encoding="utf-8")
     assert [info.channel for info in tokens.list()] == ["agent", "agent"]
 
 

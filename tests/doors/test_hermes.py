@@ -40,7 +40,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     folder = tmp_path / "hermes" / "plugins" / "memory-ledger"
     folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("from ledger.doors.hermes import register  # register_memory_provider\n")
+    (folder / "__init__.py").write_text(
+        "from ledger.doors.hermes import register  # register_memory_provider\n", encoding="utf-8"
+    )
     return tmp_path / "hermes"
 
 
@@ -340,7 +342,7 @@ def test_a_file_outside_the_folder_of_hermes_is_named_for_its_backup(
 
 def test_the_program_of_the_page_prints_what_stands_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"^```python no-run[^\n]*\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    (program,) = re.findall(r"^```python no-run[^\n]*\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(program, "hermes.md", "exec"), {})

@@ -83,7 +83,7 @@ def session(options: hooks.HookOptions, tmp_path: Path) -> Callable[[str], Agent
 def write_settings(options: hooks.HookOptions, line: str) -> None:
     settings = Path(options.path).parent / "ledger.toml"
     settings.parent.mkdir()
-    settings.write_text(line + "\n")
+    settings.write_text(line + "\n", encoding="utf-8")
     settings.chmod(0o600)
 
 
@@ -93,7 +93,7 @@ def read(options: hooks.HookOptions) -> Ledger:
 
 def log_of(options: hooks.HookOptions) -> str:
     log = Path(options.path + ".hooks.log")
-    return log.read_text() if log.exists() else ""
+    return log.read_text(encoding="utf-8") if log.exists() else ""
 
 
 def test_on_the_second_day_the_agent_knows_what_it_was_told_on_the_first(
@@ -132,7 +132,7 @@ def test_each_turn_is_recorded_once_whatever_hooks_run_and_however_often(
         first.hook("Stop")
     first.hook("SessionEnd")
     resumed = session(DAY_2)  # Claude Code copies the turns of a session that is resumed under another id
-    resumed.path.write_text(first.path.read_text())
+    resumed.path.write_text(first.path.read_text(encoding="utf-8"), encoding="utf-8")
     resumed.say("One more?", "u9", "Yes.")
     with read(options) as ledger:
         recorded = [(turn.prompt, turn.response) for turn in ledger.interactions.list(oldest_first=True)]
@@ -312,7 +312,7 @@ def test_of_40_prompts_those_that_ask_are_answered_and_most_others_add_nothing(
     session: Callable[[str], AgentSession], options: hooks.HookOptions
 ) -> None:
     """``right`` is printed: of prompts that deserve it, those whose own words are about a memory that the session then has."""
-    prompts = json.loads((ROOT / "tests" / "corpus" / "prompts_of_agents.json").read_text())
+    prompts = json.loads((ROOT / "tests" / "corpus" / "prompts_of_agents.json").read_text(encoding="utf-8"))
     remember(options, *prompts["memories"])
     start = session("start").hook("SessionStart", source="startup")
     right = {}
@@ -433,7 +433,9 @@ def test_one_hook_records_so_many_turns_and_the_next_ones_go_on_until_none_is_le
         old.write("user", f"Old {number}?", f"o{number}")
     for _ in range(2):
         old.hook("Stop")
-    agent.path.write_text(old.path.read_text())  # turns of another session, which are no new ones
+    agent.path.write_text(
+        old.path.read_text(encoding="utf-8"), encoding="utf-8"
+    )  # turns of another session, which are no new ones
     for number in range(11):
         agent.write("user", f"New {number}?", f"n{number}")
     seen = []
@@ -453,10 +455,10 @@ def test_a_transcript_that_begins_anew_loses_and_doubles_no_turn(
     agent = session(DAY_1)
     agent.say("One?", "u1")
     agent.say("Two?", "u2")
-    kept = agent.path.read_text().splitlines()[-4:]
-    agent.path.write_text("\n".join(kept) + "\n")  # the file was cut
+    kept = agent.path.read_text(encoding="utf-8").splitlines()[-4:]
+    agent.path.write_text("\n".join(kept) + "\n", encoding="utf-8")  # the file was cut
     agent.say("Three?", "u3")
-    agent.path.write_text("")  # and begun anew
+    agent.path.write_text("", encoding="utf-8")  # and begun anew
     agent.say("Four?", "u4")
     with read(options) as ledger:
         assert [turn.prompt for turn in ledger.interactions.list(oldest_first=True)] == [
@@ -519,7 +521,7 @@ def test_an_event_that_nobody_expects_ends_well_and_prints_nothing(tmp_path: Pat
     done = process(tmp_path / "memory.db", text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     log = tmp_path / "memory.db.hooks.log"
-    assert (logged in log.read_text()) if logged else not log.exists()
+    assert (logged in log.read_text(encoding="utf-8")) if logged else not log.exists()
 
 
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"])
@@ -529,7 +531,7 @@ def test_a_file_that_is_no_ledger_is_left_alone_and_the_doctor_shows_the_error(t
     done = process(path, event(name, prompt="hello"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert path.read_bytes() == b"no ledger at all" * 1_000
-    (line,) = (tmp_path / "memory.db.hooks.log").read_text().splitlines()
+    (line,) = (tmp_path / "memory.db.hooks.log").read_text(encoding="utf-8").splitlines()
     assert f" {name} StorageError: " in line
     assert f"{name} StorageError" in " ".join(run_command("doctor", db=path).stdout.split())
 
@@ -544,7 +546,7 @@ def test_the_log_is_private_bounded_and_quotes_no_text_of_an_unexpected_error(tm
     log = tmp_path / "memory.db.hooks.log"
     assert log.stat().st_mode & 0o777 == 0o600
     assert log.stat().st_size <= hooks.LOG_BYTES + 200
-    assert "secret" not in log.read_text() and "test_hooks.py:" in log.read_text()
+    assert "secret" not in log.read_text(encoding="utf-8") and "test_hooks.py:" in log.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "Stop", "SessionEnd"])
@@ -563,11 +565,11 @@ def test_a_pipe_as_transcript_or_as_log_makes_no_hook_wait(tmp_path: Path, name:
     assert (done.returncode, done.stderr) == (0, "") and ("otter" in done.stdout) == (name == "UserPromptSubmit")
     (tmp_path / "memory.db.hooks.log").unlink()
     process(path, event("Stop", transcript_path=str(tmp_path / "turns.jsonl")))
-    assert "is no regular file" in (tmp_path / "memory.db.hooks.log").read_text()
+    assert "is no regular file" in (tmp_path / "memory.db.hooks.log").read_text(encoding="utf-8")
 
 
 def test_a_place_that_takes_no_file_loses_the_log_and_not_the_session(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     done = process(tmp_path / "memory.db", event("Stop"), "--db", str(tmp_path / "file" / "memory.db"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -592,7 +594,7 @@ def test_a_hook_waits_once_for_the_lock_of_another_writer_and_not_for_each_turn(
 ) -> None:
     transcript, waits = tmp_path / "turns.jsonl", []
     entries = [{"type": "user", "uuid": f"u{n}", "message": {"content": f"The fact {n}."}} for n in range(3)]
-    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
     def capture(ledger: Ledger, prompt: str, *arguments: Any, **options: Any) -> None:
         waits.append(prompt)

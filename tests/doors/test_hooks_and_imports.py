@@ -173,7 +173,7 @@ def rollout(
 ) -> Path:
     path = tmp_path / "codex" / "sessions" / "2026" / "02" / "03" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + end)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + end, encoding="utf-8")
     return path
 
 

@@ -55,13 +55,15 @@ def test_zero_turns_switch_the_line_off_and_so_does_a_model(path: Path) -> None:
     words = ["--db", str(path), "--user", "ada"]
     assert options_of(words).learn_turns == 20
     assert options_of([*words, "--learn-turns", "0"]).learn_turns == 0
-    (path.parent / "ledger.toml").write_text('model = "local:qwen3"\nmodel_base_url = "http://127.0.0.1:1/v1"\n')
+    (path.parent / "ledger.toml").write_text(
+        'model = "local:qwen3"\nmodel_base_url = "http://127.0.0.1:1/v1"\n', encoding="utf-8"
+    )
     (path.parent / "ledger.toml").chmod(0o600)
     assert options_of(words).learn_turns == 0
 
 
 def test_the_setting_names_the_number_of_turns(path: Path) -> None:
     told(path, 6)
-    (path.parent / "ledger.toml").write_text("learn_turns = 5\n")
+    (path.parent / "ledger.toml").write_text("learn_turns = 5\n", encoding="utf-8")
     (path.parent / "ledger.toml").chmod(0o600)
     assert ASKS in started(path, learn_turns=options_of(["--db", str(path), "--user", "ada"]).learn_turns)

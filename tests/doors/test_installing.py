@@ -41,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def filled(home: Path) -> Path:
     for name, text in FOREIGN.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
+        (home / name).write_text(text, encoding="utf-8")
     return home
 
 
@@ -128,12 +128,12 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_at_all_is_written(
 def test_a_symbolic_link_stays_one_and_its_target_keeps_its_mode(home: Path) -> None:
     target = home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
-    target.write_text("{}")
+    target.write_text("{}", encoding="utf-8")
     target.chmod(0o640)
     (home / ".cursor").mkdir()
     (home / ".cursor/mcp.json").symlink_to(target)
     assert run("install", "cursor", "--yes").exit_code == 0
-    assert (home / ".cursor/mcp.json").is_symlink() and "memory-ledger" in target.read_text()
+    assert (home / ".cursor/mcp.json").is_symlink() and "memory-ledger" in target.read_text(encoding="utf-8")
     assert target.stat().st_mode & 0o777 == 0o640
     assert [path.name for path in target.parent.iterdir()] == ["mcp.json"]
 
@@ -143,17 +143,17 @@ def test_a_file_that_changes_between_the_plan_and_the_writing_is_left_alone(home
 
     filled(home)
     planned = installing.plan("cursor", None, "", remove=False)
-    (home / ".cursor/mcp.json").write_text("{}")
+    (home / ".cursor/mcp.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RejectedError, match="changed meanwhile"):
         installing.apply(planned)
-    assert (home / ".cursor/mcp.json").read_text() == "{}"
+    assert (home / ".cursor/mcp.json").read_text(encoding="utf-8") == "{}"
 
 
 def test_what_somebody_put_into_our_folder_stays(home: Path) -> None:
     assert run("install", "claude", "--yes").exit_code == 0
     own = home / ".claude/skills/memory-ledger/skills/mine/SKILL.md"
     own.parent.mkdir()
-    own.write_text("mine")
+    own.write_text("mine", encoding="utf-8")
     assert run("uninstall", "claude", "--yes").exit_code == 0
     assert list(state(home)) == [".claude/skills/memory-ledger/skills/mine/SKILL.md"]
 
@@ -171,7 +171,7 @@ def test_every_agent_starts_the_server_of_this_installation_on_the_named_ledger_
     words = [installing.program("memory-ledger"), "mcp", "--db", str(path), "--user", "ada"]
 
     def read(name: str) -> dict[str, dict[str, dict[str, object]]]:
-        found: dict[str, dict[str, dict[str, object]]] = json.loads((home / name).read_text())
+        found: dict[str, dict[str, dict[str, object]]] = json.loads((home / name).read_text(encoding="utf-8"))
         return found
 
     servers = {
@@ -180,7 +180,7 @@ def test_every_agent_starts_the_server_of_this_installation_on_the_named_ledger_
         "cursor": read(".cursor/mcp.json")["mcpServers"]["memory-ledger"],
         "vscode": read(".config/Code/User/mcp.json")["servers"]["memory-ledger"],
     }
-    plugins = tomllib.loads((home / ".codex/config.toml").read_text())["plugins"]
+    plugins = tomllib.loads((home / ".codex/config.toml").read_text(encoding="utf-8"))["plugins"]
     assert plugins == {"memory-ledger@memory-ledger": {"enabled": True}}
     folder = {"cursor": ["--folder", "${workspaceFolder}"]}  # it starts a server in the home directory
     for agent, server in servers.items():
@@ -201,7 +201,7 @@ def test_every_agent_starts_the_server_of_this_installation_on_the_named_ledger_
 
 
 def test_the_folder_in_the_package_has_the_same_events_as_an_installation() -> None:
-    hooks = json.loads((installing.PLUGIN / "hooks/hooks.json").read_text())["hooks"]
+    hooks = json.loads((installing.PLUGIN / "hooks/hooks.json").read_text(encoding="utf-8"))["hooks"]
     seconds = {event: group["hooks"][0]["timeout"] for event, (group,) in hooks.items()}
     assert seconds == installing.SECONDS
     assert (
@@ -209,14 +209,14 @@ def test_the_folder_in_the_package_has_the_same_events_as_an_installation() -> N
     )  # to log what was locked for 30 s
     commands = {group["hooks"][0]["command"] for (group,) in hooks.values()}
     assert commands == {"memory-ledger-hook --db ~/.memory-ledger/memory.db"}
-    server = json.loads((installing.PLUGIN / ".mcp.json").read_text())["mcpServers"]["memory-ledger"]
+    server = json.loads((installing.PLUGIN / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["memory-ledger"]
     assert server == {"command": "memory-ledger", "args": ["mcp", "--db", "~/.memory-ledger/memory.db"]}
 
 
 def test_the_plugin_has_the_version_of_the_package() -> None:
     import ledger
 
-    manifest = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text())
+    manifest = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text(encoding="utf-8"))
     assert (manifest["name"], manifest["version"]) == ("memory-ledger", ledger.__version__)
 
 
@@ -236,21 +236,21 @@ def test_install_asks_if_the_agent_may_be_asked_to_learn(
     monkeypatch.setattr("ledger.cli.asking.is_at_a_terminal", lambda: True)
     shown = run("install", "claude", stdin=reply)
     assert shown.exit_code == 0 and "ask the agent to learn" in shown.stderr
-    hooks = (home / ".claude/skills/memory-ledger/hooks/hooks.json").read_text()
+    hooks = (home / ".claude/skills/memory-ledger/hooks/hooks.json").read_text(encoding="utf-8")
     assert ("--learn-turns 0" in hooks) is not learns
 
 
 def test_install_without_learning_asks_no_agent_to_learn(home: Path) -> None:
     assert run("install", "codex", "--yes", "--no-learn").exit_code == 0
-    assert "--learn-turns 0 --client codex" in (home / CODEX / "hooks/codex.json").read_text()
+    assert "--learn-turns 0 --client codex" in (home / CODEX / "hooks/codex.json").read_text(encoding="utf-8")
 
 
 def test_the_marketplace_of_codex_names_the_folder_of_the_plugin_and_its_parts_exist() -> None:
-    catalog = json.loads((installing.PLUGIN.parent / ".agents/plugins/marketplace.json").read_text())
+    catalog = json.loads((installing.PLUGIN.parent / ".agents/plugins/marketplace.json").read_text(encoding="utf-8"))
     (entry,) = catalog["plugins"]
     assert (installing.PLUGIN.parent / entry["source"]["path"]).resolve() == installing.PLUGIN
-    manifest = json.loads((installing.PLUGIN / ".codex-plugin/plugin.json").read_text())
-    own = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text())
+    manifest = json.loads((installing.PLUGIN / ".codex-plugin/plugin.json").read_text(encoding="utf-8"))
+    own = json.loads((installing.PLUGIN / ".claude-plugin/plugin.json").read_text(encoding="utf-8"))
     assert {name: manifest[name] for name in ("name", "version", "license")} == {
         name: own[name] for name in ("name", "version", "license")
     }
@@ -258,7 +258,7 @@ def test_the_marketplace_of_codex_names_the_folder_of_the_plugin_and_its_parts_e
 
 
 def test_the_skill_learn_runs_in_a_fork_with_a_small_model_and_two_tools() -> None:
-    text = (installing.PLUGIN / "skills/learn/SKILL.md").read_text()
+    text = (installing.PLUGIN / "skills/learn/SKILL.md").read_text(encoding="utf-8")
     head = dict(line.split(": ", 1) for line in text.split("---")[1].strip().splitlines())
     assert (head["context"], head["model"]) == ("fork", "haiku")
     assert {name.rpartition("__")[2] for name in head["allowed-tools"].split()} == {"unread", "learn"}

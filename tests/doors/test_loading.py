@@ -27,7 +27,7 @@ def test_without_its_library_the_import_of_a_door_names_the_line_to_install(door
 
 
 def test_every_message_about_a_missing_extra_names_the_line_to_install_in_one_form() -> None:
-    sources = "\n".join(file.read_text() for file in (ROOT / "ledger").rglob("*.py"))
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "ledger").rglob("*.py"))
     lines = re.findall(r"pip install .*", sources)
     assert len(lines) > 10
     assert [line for line in lines if not re.match(r'pip install "belief-ledger\[[\w{}]+\]"', line)] == []
@@ -50,7 +50,9 @@ def test_the_doors_use_the_public_api_alone() -> None:
     public = re.compile(r"ledger(\.(types|answers|aio(\.ledger)?|doors(\.\w+)*))?")
     inside: dict[str, set[str]] = {}
     for file in (ROOT / "ledger/doors").rglob("*.py"):
-        modules = re.findall(r"^\s*(?:from|import) ((?:ledger|projections)[\w.]*)", file.read_text(), re.M)
+        modules = re.findall(
+            r"^\s*(?:from|import) ((?:ledger|projections)[\w.]*)", file.read_text(encoding="utf-8"), re.M
+        )
         for module in modules:
             if not public.fullmatch(module):
                 inside.setdefault(file.relative_to(ROOT / "ledger/doors").as_posix(), set()).add(module)

@@ -55,7 +55,7 @@ def hook(path: Path, home: Path) -> Hook:
             hooks.answer({**event, "hook_event_name": name, "prompt": prompt}, options)
             for name in ("SessionStart", "UserPromptSubmit")
         )
-        transcript.write_text(f"{json.dumps(entry)}\n{json.dumps(reply)}\n")
+        transcript.write_text(f"{json.dumps(entry)}\n{json.dumps(reply)}\n", encoding="utf-8")
         hooks.answer({**event, "hook_event_name": "Stop"}, options)
         return given
 
@@ -101,7 +101,7 @@ def test_where_the_memory_is_off_a_hook_records_nothing_and_adds_nothing(hook: H
         ledger.policy.set(off=["shop"])
         before = ledger.position
     assert hook("one/shop/src", "When do our deploys go out?") == ""
-    (home / "two" / "shop" / FILE).write_text("off = true\n")
+    (home / "two" / "shop" / FILE).write_text("off = true\n", encoding="utf-8")
     assert hook("two/shop", "We test at night.") == ""
     with Ledger.open(path, readonly=True) as ledger:
         assert ledger.position == before
@@ -111,9 +111,9 @@ def test_where_the_memory_is_off_a_hook_records_nothing_and_adds_nothing(hook: H
 
 def test_what_a_file_says_in_vain_is_logged_once_a_session(hook: Hook, path: Path, home: Path) -> None:
     hook("one/shop", "Our deploys go out on Tuesdays at noon.")
-    (home / "two" / "shop" / FILE).write_text('project = "by ear"\nuser = "\\u001b[31mada"\n')
+    (home / "two" / "shop" / FILE).write_text('project = "by ear"\nuser = "\\u001b[31mada"\n', encoding="utf-8")
     hook("two/shop", "We test at night.")
-    (line,) = Path(f"{path}.hooks.log").read_text().splitlines()
+    (line,) = Path(f"{path}.hooks.log").read_text(encoding="utf-8").splitlines()
     assert "SessionStart RejectedError" in line and "user is ignored" in line and line.isprintable()
 
 
@@ -121,14 +121,14 @@ def test_a_foreign_clone_does_not_get_a_memory_into_its_prompts_by_naming_it(
     hook: Hook, path: Path, home: Path
 ) -> None:
     hook("one/shop", "The code of our vault is nine nine four.")
-    (home / "two" / "shop" / FILE).write_text('project = "shop"\n')
+    (home / "two" / "shop" / FILE).write_text('project = "shop"\n', encoding="utf-8")
     (home / "evil" / ".git").mkdir(parents=True)
     (home / "evil" / ".git" / "HEAD").touch()
-    (home / "evil" / FILE).write_text('project = "shop"\n')
+    (home / "evil" / FILE).write_text('project = "shop"\n', encoding="utf-8")
     for folder in ("two/shop", "evil"):
         assert "vault" not in hook(folder, "What is the code of our vault?")
     assert projects(path)["shop"] == ("~/one/shop",)
-    assert "projects link shop" in Path(f"{path}.hooks.log").read_text()
+    assert "projects link shop" in Path(f"{path}.hooks.log").read_text(encoding="utf-8")
 
 
 def test_the_server_takes_the_project_of_its_folder_and_links_it_with_the_first_write(path: Path, home: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_command_line_takes_a_project_that_the_folder_is_linked_with(
     assert answered("projects", "link", "shop", db=path)["roots"] == ["~/one/shop"]
     assert answered("remember", "Deploys go out on Tuesdays.", db=path)["project"] == "shop"
     assert answered("remember", "Elsewhere.", "--project", "", db=path)["project"] is None
-    (home / "one" / "shop" / "notes.md").write_text("# Deploys\n\nOn Tuesdays.\n")
+    (home / "one" / "shop" / "notes.md").write_text("# Deploys\n\nOn Tuesdays.\n", encoding="utf-8")
     added = answered("documents", "add", str(home / "one" / "shop" / "notes.md"), db=path)
     assert added["documents"][0]["project"] == "shop"
     found = answered("projects", "of", db=path)
@@ -187,7 +187,7 @@ def test_a_command_and_the_server_say_what_a_file_says_in_vain(
 ) -> None:
     path.parent.mkdir()
     shop = home / "one" / "shop"
-    (shop / FILE).write_text("model = 'evil'\n")
+    (shop / FILE).write_text("model = 'evil'\n", encoding="utf-8")
     monkeypatch.chdir(shop)
     assert "model is ignored" in run_command("remember", "Tea is hot.", db=path).stderr
     command = [sys.executable, "-m", "ledger", "mcp", "--db", str(path)]
@@ -216,7 +216,7 @@ def test_off_and_on_switch_the_memory_of_the_folder_or_of_a_named_project(
     nowhere = run_command("off", db=path)
     assert nowhere.exit_code == 2 and "this folder is no project" in nowhere.stderr
     assert run_command("off", "--project", "bnak", db=path).exit_code == 3
-    (home / "two" / "shop" / FILE).write_text("off = true\n")
+    (home / "two" / "shop" / FILE).write_text("off = true\n", encoding="utf-8")
     monkeypatch.chdir(home / "two" / "shop")
     assert "says off = true" in run_command("on", db=path).stderr
     assert run_command("remember", "Tea is hot.", db=path).exit_code == 4

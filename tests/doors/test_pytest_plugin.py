@@ -176,7 +176,7 @@ def test_a_log_is_replayed_and_believed_as_it_was_frozen(project: pytest.Pyteste
     updated = run(project, "--ledger-update")
     updated.assert_outcomes(passed=1)
     updated.stdout.fnmatch_lines(["*frozen beliefs*", "*day.beliefs.json"])
-    frozen = log.with_suffix(".beliefs.json").read_text()
+    frozen = log.with_suffix(".beliefs.json").read_text(encoding="utf-8")
     coffee, home, cello = frozen.splitlines()[1:-1]
     assert coffee.startswith('{"content": "Ada takes her coffee black.", "kind": "preference", "status": "active"')
     assert '"user": "ada"' in home and '"status": "candidate"' in cello and "m_" not in frozen
@@ -190,10 +190,10 @@ def test_what_differs_is_told_by_belief(project: pytest.Pytester) -> None:
     frozen = exported(project).with_suffix(".beliefs.json")
     project.makepyfile(REPLAY)
     run(project, "--ledger-update")
-    text = frozen.read_text().replace("her coffee black", "her coffee with a lot of milk")
+    text = frozen.read_text(encoding="utf-8").replace("her coffee black", "her coffee with a lot of milk")
     text = text.replace('"confidence": 1.0', '"confidence": 0.7').replace('"status": "candidate"', '"status": "active"')
     text = text.replace("[\n", '[\n{"content": "Ada sails.", "kind": "fact", "status": "active", "confidence": 1.0},\n')
-    frozen.write_text(text)
+    frozen.write_text(text, encoding="utf-8")
     result = run(project)
     result.stdout.fnmatch_lines(
         [
@@ -216,12 +216,21 @@ def test_what_differs_is_told_by_belief(project: pytest.Pytester) -> None:
     ("spoil", "message"),
     [
         (lambda log: log.unlink(), "there is no log *day.jsonl; export the log of a real ledger with"),
-        (lambda log: log.write_text("{}\n"), "*day.jsonl cannot be replayed: it is no export of a ledger*"),
-        (lambda log: log.write_bytes(b"\xff\x00"), "*day.jsonl cannot be replayed: *"),
-        (lambda log: log.write_text(log.read_text().rpartition('{"pos')[0]), "*cannot be replayed: *was cut short*"),
-        (lambda log: log.write_text(log.read_text().replace("Lisbon", "Lissbon")), "*cannot be replayed: *"),
         (
-            lambda log: log.with_suffix(".beliefs.json").write_text('[{"content": 1}]'),
+            lambda log: log.write_text("{}\n", encoding="utf-8"),
+            "*day.jsonl cannot be replayed: it is no export of a ledger*",
+        ),
+        (lambda log: log.write_bytes(b"\xff\x00"), "*day.jsonl cannot be replayed: *"),
+        (
+            lambda log: log.write_text(log.read_text(encoding="utf-8").rpartition('{"pos')[0], encoding="utf-8"),
+            "*cannot be replayed: *was cut short*",
+        ),
+        (
+            lambda log: log.write_text(log.read_text(encoding="utf-8").replace("Lisbon", "Lissbon"), encoding="utf-8"),
+            "*cannot be replayed: *",
+        ),
+        (
+            lambda log: log.with_suffix(".beliefs.json").write_text('[{"content": 1}]', encoding="utf-8"),
             "*holds no frozen beliefs: *content*",
         ),
         (lambda log: log.with_suffix(".beliefs.json").write_bytes(b"[\xff]"), "*holds no frozen beliefs: *"),
@@ -257,7 +266,9 @@ def test_a_fixture_that_is_asked_wrongly_says_what_it_takes(project: pytest.Pyte
 def test_files_are_found_from_the_tests_own_file(project: pytest.Pytester) -> None:
     (project.path / "inner" / "logs").mkdir(parents=True)
     exported(project, "inner/logs/day.jsonl")
-    (project.path / "inner" / "test_inner.py").write_text(REPLAY.replace("day.jsonl", "logs/day.jsonl"))
+    (project.path / "inner" / "test_inner.py").write_text(
+        REPLAY.replace("day.jsonl", "logs/day.jsonl"), encoding="utf-8"
+    )
     frozen = project.path / "inner" / "logs" / "day.beliefs.json"
     run(project, "--ledger-update").assert_outcomes(passed=1)
     frozen.unlink()
@@ -270,7 +281,7 @@ def test_files_are_found_from_the_tests_own_file(project: pytest.Pytester) -> No
 def test_a_directory_for_frozen_files_is_made(project: pytest.Pytester) -> None:
     project.makepyfile("def test_it(ledger, golden_beliefs): golden_beliefs(ledger, 'golden/none.beliefs.json')")
     run(project, "--ledger-update").assert_outcomes(passed=1)
-    assert (project.path / "golden" / "none.beliefs.json").read_text() == "[]\n"
+    assert (project.path / "golden" / "none.beliefs.json").read_text(encoding="utf-8") == "[]\n"
 
 
 def test_a_replayed_log_goes_on_with_ids_of_its_own(project: pytest.Pytester) -> None:
@@ -310,7 +321,9 @@ def test_what_a_ledger_believes_is_frozen_with_what_faded_by_then(project: pytes
     )
     run(project, "--ledger-update").assert_outcomes(passed=1)
     run(project).assert_outcomes(passed=1)
-    noon, later, before = ((project.path / f"{name}.beliefs.json").read_text() for name in ("noon", "later", "before"))
+    noon, later, before = (
+        (project.path / f"{name}.beliefs.json").read_text(encoding="utf-8") for name in ("noon", "later", "before")
+    )
     assert "faded" not in noon and later.count('"faded": 0.') == 2
     assert before == "[]\n"
 
@@ -402,15 +415,18 @@ def test_a_long_difference_is_short_unless_asked(project: pytest.Pytester) -> No
 def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_used(tmp_path: Path) -> None:
     """By the entry point of pyproject.toml, in processes of its own: several workers say together which files they wrote."""
     (tmp_path / "belief_ledger-0.dist-info").mkdir()
-    (tmp_path / "belief_ledger-0.dist-info" / "METADATA").write_text("Name: belief-ledger\nVersion: 0\n")
-    entry = re.search(r"entry-points.pytest11\]\n(.*)", (ROOT / "pyproject.toml").read_text())
+    (tmp_path / "belief_ledger-0.dist-info" / "METADATA").write_text(
+        "Name: belief-ledger\nVersion: 0\n", encoding="utf-8"
+    )
+    entry = re.search(r"entry-points.pytest11\]\n(.*)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert entry is not None
     points = "[pytest11]\n" + entry[1].replace('"', "") + "\n"
-    (tmp_path / "belief_ledger-0.dist-info" / "entry_points.txt").write_text(points)
+    (tmp_path / "belief_ledger-0.dist-info" / "entry_points.txt").write_text(points, encoding="utf-8")
     test = "def test_{0}(ledger, golden_beliefs): golden_beliefs(ledger, '{0}.beliefs.json')\n"
-    (tmp_path / "test_agent.py").write_text("".join(map(test.format, ("one", "two", "three"))))
+    (tmp_path / "test_agent.py").write_text("".join(map(test.format, ("one", "two", "three"))), encoding="utf-8")
     (tmp_path / "test_other.py").write_text(
-        "import sys\ndef test_other():\n    print('loaded', sorted(each for each in sys.modules if each.startswith('ledger')))\n"
+        "import sys\ndef test_other():\n    print('loaded', sorted(each for each in sys.modules if each.startswith('ledger')))\n",
+        encoding="utf-8",
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
@@ -437,7 +453,9 @@ def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_use
 
 def test_the_tests_of_the_page_are_run_and_fail_as_it_shows(project: pytest.Pytester) -> None:
     page = (ROOT / "ledger" / "docs" / "testing.md").read_text(encoding="utf-8")
-    (project.path / "test_page.py").write_text("\n\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)))
+    (project.path / "test_page.py").write_text(
+        "\n\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)), encoding="utf-8"
+    )
     with Ledger.open(project.path / "agent.db") as ledger:
         ledger.remember("Ada takes her coffee black.", kind="preference")
         ledger.remember("Ada lives in Lisbon.", kind="identity")
@@ -445,14 +463,15 @@ def test_the_tests_of_the_page_are_run_and_fail_as_it_shows(project: pytest.Pyte
         ledger.maintenance.export_log(project.path / "day.jsonl")
     run(project, "--ledger-update").assert_outcomes(passed=5)
     run(project).assert_outcomes(passed=5)
-    assert "PostgreSQL for the archive" in (project.path / "learned.beliefs.json").read_text()
+    assert "PostgreSQL for the archive" in (project.path / "learned.beliefs.json").read_text(encoding="utf-8")
     frozen = project.path / "day.beliefs.json"
-    text = frozen.read_text().replace("her coffee black", "her coffee with a lot of milk")
+    text = frozen.read_text(encoding="utf-8").replace("her coffee black", "her coffee with a lot of milk")
     text = text.replace(
         '"identity", "status": "active", "confidence": 1.0', '"identity", "status": "active", "confidence": 0.7'
     )
     frozen.write_text(
-        text.replace("[\n", '[\n{"content": "Ada sails.", "kind": "fact", "status": "active", "confidence": 1.0},\n')
+        text.replace("[\n", '[\n{"content": "Ada sails.", "kind": "fact", "status": "active", "confidence": 1.0},\n'),
+        encoding="utf-8",
     )
     shown = re.search(r"^```text\n(.*?)^```", page, re.M | re.S)
     assert shown is not None and shown[1] in run(project, "-k", "believed_as").stdout.str() + "\n"

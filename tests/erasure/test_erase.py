@@ -489,7 +489,10 @@ def test_nothing_that_the_same_command_recorded_can_confirm_a_guess(ledger: Ledg
 @pytest.mark.slow
 def test_importing_the_same_file_again_brings_nothing_back(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text("".join(json.dumps({"prompt": f"Turn {n}", "response": f"{RARE} {n}"}) + "\n" for n in range(3)))
+    file.write_text(
+        "".join(json.dumps({"prompt": f"Turn {n}", "response": f"{RARE} {n}"}) + "\n" for n in range(3)),
+        encoding="utf-8",
+    )
     ledger.interactions.import_file(file)
     for turn in ledger.interactions.list():
         ledger.erase(turn.id, quotes="erase") if turn.prompt is not None else None

@@ -91,7 +91,8 @@ def import_lines(ledger: Ledger, pin: str, directory: Path) -> str:
     file = directory / "turns.jsonl"
     texts = ["Hello.", said(pin), "Good-bye."]
     file.write_text(
-        "".join(json.dumps({"prompt": "How many?", "response": each, "line_id": each}) + "\n" for each in texts)
+        "".join(json.dumps({"prompt": "How many?", "response": each, "line_id": each}) + "\n" for each in texts),
+        encoding="utf-8",
     )
     assert ledger.interactions.import_file(file).captured == 3
     file.unlink()
@@ -249,7 +250,7 @@ def answers_to(ledger: Ledger, directory: Path, lines: list[str]) -> list[tuple[
     """What a dry run says of files of each of these lines, and of all of them."""
     found = []
     for given in (*lines, "".join(lines)):
-        (directory / "guess.jsonl").write_text(given)
+        (directory / "guess.jsonl").write_text(given, encoding="utf-8")
         report = ledger.interactions.import_file(directory / "guess.jsonl", dry_run=True)
         found.append((report.captured, report.known, report.error_count, report.warning_count))
     return found
@@ -258,7 +259,7 @@ def answers_to(ledger: Ledger, directory: Path, lines: list[str]) -> list[tuple[
 def test_a_dry_run_confirms_neither_a_redacted_nor_an_erased_number(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        file.write_text(line(PIN, door))
+        file.write_text(line(PIN, door), encoding="utf-8")
         ledger.interactions.import_file(file)
         (turn,) = ledger.interactions.list()
         assert turn.response == "The door code is [redacted:pin]."
@@ -268,7 +269,7 @@ def test_a_dry_run_confirms_neither_a_redacted_nor_an_erased_number(tmp_path: Pa
         wrong = answers_to(ledger, tmp_path, [line(pin, door) for pin in others])
         assert wrong == answers_to(ledger, tmp_path, [line(pin, door) for pin in (*others[1:], PIN)])
 
-        file.write_text(line(PIN))
+        file.write_text(line(PIN), encoding="utf-8")
         ledger.interactions.import_file(file)
         assert [each[1] for each in answers_to(ledger, tmp_path, [line(PIN), line(ANOTHER)])] == [1, 0, 1]
         ledger.erase(ledger.interactions.list()[0].id, **ALL)
@@ -297,13 +298,15 @@ def test_the_same_file_brings_no_erased_line_back_by_whatever_name(tmp_path: Pat
         for number, time in enumerate(times)
     ]
     file, renamed = tmp_path / "turns.jsonl", tmp_path / "again.jsonl"
-    file.write_text("".join(lines))
+    file.write_text("".join(lines), encoding="utf-8")
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.interactions.import_file(file)
         turns = ledger.interactions.list()[::-1]
         for number in erased:
             ledger.erase(turns[number].id, derived="keep", sources="keep", quotes="keep")
-        renamed.write_text("".join(lines) + json.dumps({"prompt": "Question 3", "response": said(PIN)}) + "\n")
+        renamed.write_text(
+            "".join(lines) + json.dumps({"prompt": "Question 3", "response": said(PIN)}) + "\n", encoding="utf-8"
+        )
         report = ledger.interactions.import_file(renamed)
         assert (report.captured, report.known, report.error_count) == (1, 3, 0)
         assert [number for number, _ in report.warnings] == [number + 1 for number in erased]
@@ -313,7 +316,7 @@ def test_the_same_file_brings_no_erased_line_back_by_whatever_name(tmp_path: Pat
 
 def test_an_erased_part_of_a_line_does_not_come_back_either(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text(line(PIN))
+    file.write_text(line(PIN), encoding="utf-8")
     with open_twin(tmp_path / "twin") as ledger:  # whose ids hold no such number by chance
         ledger.interactions.import_file(file)
         (turn,) = ledger.interactions.list()
@@ -327,12 +330,12 @@ def test_an_erased_part_of_a_line_does_not_come_back_either(tmp_path: Path) -> N
 def test_a_line_of_another_length_or_time_at_the_place_of_an_erased_one_comes_in(tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        file.write_text(line(PIN))
+        file.write_text(line(PIN), encoding="utf-8")
         ledger.interactions.import_file(file)
         ledger.erase(ledger.interactions.list()[0].id, **ALL)
-        file.write_text(line("48310"))
+        file.write_text(line("48310"), encoding="utf-8")
         assert ledger.interactions.import_file(file).captured == 1
-        file.write_text(json.dumps(json.loads(line(PIN)) | {"occurred_at": "2026-01-01"}) + "\n")
+        file.write_text(json.dumps(json.loads(line(PIN)) | {"occurred_at": "2026-01-01"}) + "\n", encoding="utf-8")
         assert ledger.interactions.import_file(file).captured == 1
         assert ledger.bind(user="ben").interactions.import_file(file).captured == 1
 
@@ -342,9 +345,9 @@ def test_many_files_with_lines_of_one_length_at_one_place_come_in_and_are_known(
     with Ledger.open(tmp_path / "memory.db") as ledger:
         for expected in ((1, 0), (0, 1)):
             for pin in GUESSES[:20]:
-                file.write_text(line(pin))
+                file.write_text(line(pin), encoding="utf-8")
                 report = ledger.interactions.import_file(file)
                 assert (report.captured, report.known) == expected
         ledger.undo(ledger.interactions.list()[3].position)
-        file.write_text(line(GUESSES[16]))
+        file.write_text(line(GUESSES[16]), encoding="utf-8")
         assert ledger.interactions.import_file(file).captured == 1

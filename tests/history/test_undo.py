@@ -355,7 +355,8 @@ def test_an_import_is_undone_by_its_correlation_and_can_come_again(ledger: Ledge
     file = tmp_path / "turns.jsonl"
     file.write_text(
         '{"prompt": "a", "response": "You prefer dark roast coffee.", "project": "p", "session_id": "s"}\n'
-        '{"prompt": "b", "response": "Decision: grind the beans on Friday.", "project": "p"}\n'
+        '{"prompt": "b", "response": "Decision: grind the beans on Friday.", "project": "p"}\n',
+        encoding="utf-8",
     )
 
     def beliefs() -> list[object]:

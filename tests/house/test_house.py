@@ -389,7 +389,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_a_new_ledger_and_a_file_of_lines_load_nothing_that_they_do_without(tmp_path: Path) -> None:
     slow = ("pydantic", "pathlib", "urllib.parse", "difflib")
-    (tmp_path / "turns.jsonl").write_text('{"prompt": "Which coffee?"}\n{"prompt": 5}\n')
+    (tmp_path / "turns.jsonl").write_text('{"prompt": "Which coffee?"}\n{"prompt": 5}\n', encoding="utf-8")
     code = f"""if True:
         import sys
         from ledger import Ledger

@@ -103,14 +103,18 @@ def test_the_ledger_that_wrote_an_export_knows_all_of_it(old: Ledger, tmp_path: 
 def test_an_export_is_of_one_user_and_has_no_secret(old: Ledger, tmp_path: Path, format: str) -> None:
     log = tmp_path / "log.jsonl"
     assert "secret" in answer("export-log", str(log), db=str(old.path))["warning"]
-    (secret,) = set(re.findall(r"secret\W+([0-9a-f]{32,})", log.read_text()))
-    text = export(old, tmp_path / "out", "--format", format).read_text()
+    (secret,) = set(re.findall(r"secret\W+([0-9a-f]{32,})", log.read_text(encoding="utf-8")))
+    text = export(old, tmp_path / "out", "--format", format).read_text(encoding="utf-8")
     assert secret not in text
     assert "Ada lives in Porto" in text and "figs" not in text
 
 
 def test_an_export_of_a_project_has_only_its_memories(old: Ledger, tmp_path: Path) -> None:
-    lines = export(old, tmp_path / "shop.jsonl", "--format", "jsonl", "--project", "shop").read_text().splitlines()
+    lines = (
+        export(old, tmp_path / "shop.jsonl", "--format", "jsonl", "--project", "shop")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     header, till = map(json.loads, lines)
     assert (header["project"], till["content"], till["valid_to"]) == (
         "shop",
@@ -152,7 +156,7 @@ def test_an_export_that_was_changed_by_hand_is_read_as_far_as_it_goes(tmp_path: 
     }
     lines = [header, lost, {"id": "m_1"}, {"id": "m_cccccccccccccccc", "content": "Odd", "status": "melted"},
              {"id": "m_dddddddddddddddd", "content": "Doubtful", "status": "active", "quarantined": True}]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"id": "m_ee')
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"id": "m_ee', encoding="utf-8")
     with Ledger.open(tmp_path / "new.db", user="ada") as ledger:
         report = import_from(ledger, path)
         assert dict(report.unknown) == {"status melted": 1}

@@ -46,7 +46,7 @@ def move(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     importer = Given()
     monkeypatch.setitem(moving.KINDS, "given", "given")
     monkeypatch.setattr(moving, "_importer", lambda kind: importer)
-    (tmp_path / "source").write_text("")
+    (tmp_path / "source").write_text("", encoding="utf-8")
 
     def moved(*records: Record, **options: Any) -> Any:
         importer.given = list(records)
@@ -62,7 +62,7 @@ def transcript(path: Path, count: int = 5) -> Path:
         said = {"type": "user", "uuid": f"u{number}", "sessionId": "talk", "timestamp": at}
         lines.append(said | {"message": {"role": "user", "content": f"Question {number} about the sea?"}})
         lines.append({"type": "assistant", "uuid": f"a{number}", "message": {"content": f"Answer {number}."}})
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 
@@ -276,7 +276,7 @@ def test_seconds_milliseconds_and_nothing_are_times_too(ledger: Ledger, move: An
 def test_a_source_that_is_nothing_or_of_no_known_kind_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no file and no folder"):
         import_from(ledger, tmp_path / "none")
-    (tmp_path / "poem.txt").write_text('{"roses": "red"}')
+    (tmp_path / "poem.txt").write_text('{"roses": "red"}', encoding="utf-8")
     with pytest.raises(RejectedError, match="kind"):
         import_from(ledger, tmp_path / "poem.txt")
     with pytest.raises(RejectedError, match="there is no kind 'clod'; the kinds are claude-code"):
@@ -320,7 +320,7 @@ def test_a_shell_previews_imports_and_says_how_to_take_it_back(tmp_path: Path) -
 
 
 def test_a_shell_takes_standard_input_and_refuses_what_it_cannot_tell(tmp_path: Path) -> None:
-    text, db = transcript(tmp_path / "talk.jsonl").read_text(), tmp_path / "shell.db"
+    text, db = transcript(tmp_path / "talk.jsonl").read_text(encoding="utf-8"), tmp_path / "shell.db"
     assert answer("import", "-", "--limit", "2", db=db, stdin=text)["taken"] == {"turns": 2}
     assert run("import", "-", db=db, stdin='{"roses": "red"}').exit_code == 4
     assert run("import", str(tmp_path / "none"), db=db).exit_code == 3

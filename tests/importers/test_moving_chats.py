@@ -110,7 +110,9 @@ def test_an_export_of_claude_comes_in_all_its_forms(ledger: Ledger, tmp_path: Pa
     elif form == "archives":
         claude_archive(place / "data-0001.zip", {name: files.pop(name) for name in ("projects.json", "memories.json")})
         claude_archive(place / "data-0002.zip", files)
-        (place / "manifest.json").write_text(json.dumps({"files": ["data-0001.zip", "data-0002.zip"]}))
+        (place / "manifest.json").write_text(
+            json.dumps({"files": ["data-0001.zip", "data-0002.zip"]}), encoding="utf-8"
+        )
         source = place
     else:
         source = claude_folder(place, files)
@@ -130,7 +132,7 @@ def test_an_export_of_claude_comes_in_all_its_forms(ledger: Ledger, tmp_path: Pa
 
 def test_a_file_of_conversations_alone_is_an_export_too(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps(CLAUDE["conversations.json"]))
+    path.write_text(json.dumps(CLAUDE["conversations.json"]), encoding="utf-8")
     report = twice(ledger, path)
     assert (report.kind, dict(report.taken)) == ("claude", {"turns": 2})
     assert dict(report.skipped) == {"an answer without a question": 1, "a message that is no JSON object": 1}
@@ -138,14 +140,16 @@ def test_a_file_of_conversations_alone_is_an_export_too(ledger: Ledger, tmp_path
 
 def test_a_manifest_without_its_archives_is_named(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
-    (tmp_path / "export" / "manifest.json").write_text(json.dumps({"files": [{"name": "data-0001.zip"}]}))
+    (tmp_path / "export" / "manifest.json").write_text(
+        json.dumps({"files": [{"name": "data-0001.zip"}]}), encoding="utf-8"
+    )
     with pytest.raises(RejectedError, match=r"data-0001\.zip.*download"):
         import_from(ledger, tmp_path / "export")
 
 
 def test_a_list_that_is_cut_short_keeps_what_came_before_and_says_so(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps(CLAUDE["conversations.json"])[:-40])
+    path.write_text(json.dumps(CLAUDE["conversations.json"])[:-40], encoding="utf-8")
     with pytest.raises(RejectedError, match="no complete JSON list"):
         import_from(ledger, path)
 
@@ -186,8 +190,8 @@ CHAT = {
 def test_a_conversation_of_chatgpt_is_the_branch_that_it_shows(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "export").mkdir()
     for number, chats in enumerate(([CHAT], [{**CHAT, "conversation_id": "chat-2", "mapping": {}}])):
-        (tmp_path / "export" / f"conversations-{number:03}.json").write_text(json.dumps(chats))
-    (tmp_path / "export" / "user.json").write_text("{}")
+        (tmp_path / "export" / f"conversations-{number:03}.json").write_text(json.dumps(chats), encoding="utf-8")
+    (tmp_path / "export" / "user.json").write_text("{}", encoding="utf-8")
     report = twice(ledger, tmp_path / "export")
     assert (report.kind, dict(report.taken)) == ("chatgpt", {"statements": 3, "turns": 2})
     first, second = ledger.interactions.list(oldest_first=True)
@@ -218,7 +222,7 @@ def test_a_circle_of_parents_ends_and_a_missing_current_node_is_the_last_message
         for number, (nodes, current) in enumerate(((circle, "a1"), (lost, "gone"), ([], None)))
     ]
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps([*chats, {"title": "without a mapping"}]))
+    path.write_text(json.dumps([*chats, {"title": "without a mapping"}]), encoding="utf-8")
     twice(ledger, path, kind="chatgpt")
     said = [(turn.prompt, turn.response) for turn in ledger.interactions.list(oldest_first=True)]
     assert said == [("Round and round?", "Yes."), ("The newest root?", "")]
@@ -250,7 +254,7 @@ def test_a_text_of_statements_waits_for_review(ledger: Ledger, tmp_path: Path) -
 
 def test_what_was_rejected_here_is_not_proposed_again(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "about-me.txt"
-    path.write_text("Ada likes rum.\nAda likes tea.\n")
+    path.write_text("Ada likes rum.\nAda likes tea.\n", encoding="utf-8")
     ledger.reject(ledger.propose("Ada likes rum.").id)
     report = import_from(ledger, path)
     assert (dict(report.taken), dict(report.skipped)) == (
@@ -276,7 +280,8 @@ def test_a_statement_is_a_line_or_an_item_of_a_list(text: str, expected: list[st
 def test_a_file_of_interactions_is_known_by_either_call(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "turns.jsonl"
     path.write_text(
-        '{"prompt": "Which tram?", "response": "Number 28.", "occurred_at": "2025-10-26T02:30:00"}\n{"no": 1}\n'
+        '{"prompt": "Which tram?", "response": "Number 28.", "occurred_at": "2025-10-26T02:30:00"}\n{"no": 1}\n',
+        encoding="utf-8",
     )
     report = twice(ledger, path, zone="Europe/Brussels")
     assert (report.kind, dict(report.taken), dict(report.skipped)) == (

@@ -109,7 +109,7 @@ def test_what_no_person_said_is_left_out_and_counted(ledger: Ledger, write: Writ
     )
     agent = path.parent / DAY_1 / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
-    agent.write_text(json.dumps(entry("user", "Look for a kiwi.", "x7", isSidechain=True)) + "\n")
+    agent.write_text(json.dumps(entry("user", "Look for a kiwi.", "x7", isSidechain=True)) + "\n", encoding="utf-8")
     report = import_from(ledger, tmp_path / "claude")
     assert dict(report.taken) == {"turns": 1}
     assert dict(report.skipped) == {
@@ -178,7 +178,7 @@ def test_the_words_of_a_program_and_long_pastes_are_no_words_of_the_person(ledge
 
 def test_nothing_is_recorded_where_the_memory_is_off(ledger: Ledger, write: Write, tmp_path: Path) -> None:
     (tmp_path / "quiet").mkdir()
-    (tmp_path / "quiet" / ".memory-ledger.toml").write_text("off = true\n")
+    (tmp_path / "quiet" / ".memory-ledger.toml").write_text("off = true\n", encoding="utf-8")
     path = write(*turn("A secret project.", "u1", "Yes.", cwd=str(tmp_path / "quiet")))
     report = import_from(ledger, path)
     assert dict(report.skipped) == {"a turn of a project whose memory is off": 1} and not report.taken

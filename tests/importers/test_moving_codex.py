@@ -72,7 +72,7 @@ def older(prompt: str, reply: str) -> list[Line]:
 def write(tmp_path: Path, *lines: Line, name: str = f"rollout-2026-02-03T08-00-00-{ID}", end: str = "") -> Path:
     path = tmp_path / "codex" / "sessions" / "2026" / "02" / "03" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + end)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + end, encoding="utf-8")
     return path
 
 
@@ -126,7 +126,10 @@ def test_the_item_may_come_before_the_event_and_one_text_twice_is_two_turns(ledg
 def test_the_output_of_exec_has_no_prompts_and_says_so(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "exec.jsonl"
     done = {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "Done."}}
-    path.write_text("".join(json.dumps(line) + "\n" for line in ({"type": "thread.started", "thread_id": ID}, done)))
+    path.write_text(
+        "".join(json.dumps(line) + "\n" for line in ({"type": "thread.started", "thread_id": ID}, done)),
+        encoding="utf-8",
+    )
     report = import_from(ledger, path)
     assert report.kind == "codex" and not report.taken
     ((reason, count),) = report.skipped.items()

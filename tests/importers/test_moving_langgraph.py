@@ -29,7 +29,7 @@ def source(place: Path, form: str, rows: list[dict[str, Any]]) -> Path:
     path = place / ("store.db" if form == "sqlite" else "store.jsonl")
     path.unlink(missing_ok=True)
     if form == "rows":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return path
     with closing(sqlite3.connect(path)) as database:
         names = ("prefix", "key", "value", "created_at", "updated_at", "expires_at")

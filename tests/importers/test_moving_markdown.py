@@ -24,7 +24,7 @@ def folder(place: Path, **files: str) -> Path:
     for name, text in files.items():
         path = place / f"{name.replace('__', '/')}.md"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         os.utime(path, (1_740_823_200, 1_740_823_200))
     return place
 

@@ -131,7 +131,7 @@ def test_the_history_of_mem0_supersedes_and_retracts_at_its_times(ledger: Ledger
 def test_the_list_and_the_history_of_mem0_meet(ledger: Ledger, tmp_path: Path, first: str) -> None:
     (tmp_path / "mem0").mkdir()
     history(tmp_path / "mem0" / "history.db", *HISTORY[:3])
-    (tmp_path / "mem0" / "all.json").write_text(json.dumps(MEM0[:1]))
+    (tmp_path / "mem0" / "all.json").write_text(json.dumps(MEM0[:1]), encoding="utf-8")
     import_from(ledger, tmp_path / "mem0" / first)
     twice(ledger, tmp_path / "mem0")
     assert states(ledger) == {
@@ -150,7 +150,7 @@ def test_a_text_of_mem0_that_comes_back_is_active_again(ledger: Ledger, tmp_path
 
 def test_what_this_ledger_refuted_does_not_come_back_from_mem0(ledger: Ledger, tmp_path: Path) -> None:
     ledger.retract(ledger.remember("Drinks oat milk").id)
-    (tmp_path / "all.json").write_text(json.dumps(MEM0[:1]))
+    (tmp_path / "all.json").write_text(json.dumps(MEM0[:1]), encoding="utf-8")
     report = import_from(ledger, tmp_path / "all.json")
     assert dict(report.skipped) == {"a statement that this ledger has refuted": 1}
     assert states(ledger) == {"Drinks oat milk": "retracted"}
@@ -159,7 +159,7 @@ def test_what_this_ledger_refuted_does_not_come_back_from_mem0(ledger: Ledger, t
 def test_a_history_as_mem0_returns_it_is_read_too(ledger: Ledger, tmp_path: Path) -> None:
     names = ("memory_id", "old_memory", "new_memory", "event", "created_at", "updated_at")
     rows = [dict(zip(names, row, strict=True)) for row in HISTORY[:3]]
-    (tmp_path / "history.json").write_text(json.dumps(rows))
+    (tmp_path / "history.json").write_text(json.dumps(rows), encoding="utf-8")
     assert twice(ledger, tmp_path / "history.json").kind == "mem0"
     assert states(ledger)["Drinks cow milk"] == "superseded"
 
@@ -184,7 +184,7 @@ def test_a_damaged_database_is_refused(ledger: Ledger, tmp_path: Path) -> None:
 
 
 def test_a_file_without_memories_is_of_no_kind(ledger: Ledger, tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_text('{"id": 1}')
+    (tmp_path / "other.json").write_text('{"id": 1}', encoding="utf-8")
     with pytest.raises(RejectedError, match="cannot be told by its content"):
         import_from(ledger, tmp_path / "other.json")
 
@@ -255,7 +255,9 @@ def service_database(path: Path, columns: tuple[str, ...] = COLUMNS) -> Path:
 
 
 def service_export(path: Path) -> Path:
-    path.write_text(json.dumps({"export_metadata": {"source_machine": "boat"}, "memories": [*SERVICE[::-1], 5]}))
+    path.write_text(
+        json.dumps({"export_metadata": {"source_machine": "boat"}, "memories": [*SERVICE[::-1], 5]}), encoding="utf-8"
+    )
     return path
 
 

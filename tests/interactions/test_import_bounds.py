@@ -68,11 +68,11 @@ def test_a_list_that_is_too_long_or_no_list_is_refused_before_anything_is_writte
         f"[{good}, {{]}}]",
         f"[{good}, x]",
     ):
-        file.write_text(bad)
+        file.write_text(bad, encoding="utf-8")
         with pytest.raises(RejectedError, match="not a valid JSON list of conversations"):
             ledger.interactions.import_file(file)
     nested = tmp_path / "nested.jsonl"
-    nested.write_text('{"prompt": "one", "context_pack": ' + '{"a":' * 200 + "1" + "}" * 201 + "\n")
+    nested.write_text('{"prompt": "one", "context_pack": ' + '{"a":' * 200 + "1" + "}" * 201 + "\n", encoding="utf-8")
     assert [number for number, _ in ledger.interactions.import_file(nested).errors] == [1]
     assert not ledger.interactions.list()
 
@@ -98,7 +98,9 @@ def test_a_conversation_that_is_too_long_is_a_bad_one(ledger: Ledger, tmp_path: 
 
     long = [conversation("long", *["x" * 1_000] * 6), conversation("turn", "x" * 3_000, "after it")]
     file = tmp_path / "list.json"
-    file.write_text(json.dumps([conversation("one", "Hello."), *long, conversation("two", "Good-bye.")]))
+    file.write_text(
+        json.dumps([conversation("one", "Hello."), *long, conversation("two", "Good-bye.")]), encoding="utf-8"
+    )
     report = ledger.interactions.import_file(file)
     assert [each.project for each in reversed(ledger.interactions.list())] == ["one", "two"]
     assert report.errors == (
@@ -122,7 +124,9 @@ def test_an_import_stops_when_it_is_told_to_and_the_same_call_goes_on(
 ) -> None:
     monkeypatch.setattr(importing, "CHUNK", 10)
     file, seen = tmp_path / "turns.jsonl", list[int]()
-    file.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(35)))
+    file.write_text(
+        "".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(35)), encoding="utf-8"
+    )
     first = ledger.interactions.import_file(
         file, progress=lambda done, of: seen.append(done), cancel=lambda: len(seen) > 1
     )
@@ -137,7 +141,7 @@ def test_an_import_stops_when_it_is_told_to_and_the_same_call_goes_on(
 def test_a_file_of_many_long_lines_is_never_held_as_a_whole(ledger: Ledger, tmp_path: Path) -> None:
     def most(count: int) -> int:
         file = tmp_path / f"{count}.jsonl"
-        file.write_text(("1" + " " * 1_000_000 + "\n") * count)
+        file.write_text(("1" + " " * 1_000_000 + "\n") * count, encoding="utf-8")
         tracemalloc.start()
         try:
             assert len(ledger.interactions.import_file(file).errors) == count
@@ -186,7 +190,8 @@ def test_the_first_1000_errors_and_warnings_are_listed_and_all_are_counted(ledge
     file = tmp_path / "turns.jsonl"
     warned = {"prompt": "x", "memories_used": ["mem-1"]}
     file.write_text(
-        '{"prompt": ""}\n' * 1_500 + "".join(json.dumps(warned | {"line_id": str(n)}) + "\n" for n in range(1_200))
+        '{"prompt": ""}\n' * 1_500 + "".join(json.dumps(warned | {"line_id": str(n)}) + "\n" for n in range(1_200)),
+        encoding="utf-8",
     )
     for report in (ledger.interactions.import_file(file, dry_run=True), ledger.interactions.import_file(file)):
         assert (report.lines, report.captured, report.error_count, report.warning_count) == (2_700, 1_200, 1_500, 1_200)

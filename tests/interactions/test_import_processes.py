@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
     lines = [{"prompt": f"question {number}", "response": f"answer {number}"} for number in range(LINES)]
     lines[31:33] = [lines[7], {"prompt": 5}]
     path = tmp_path / "turns.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
 

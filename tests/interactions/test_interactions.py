@@ -155,7 +155,9 @@ def test_a_past_ledger_can_only_be_read(ledger: Ledger) -> None:
 
 def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text("".join(json.dumps({"prompt": f"Question {n}?"}) + "\n" for n in range(3)) + "{}\n")
+    file.write_text(
+        "".join(json.dumps({"prompt": f"Question {n}?"}) + "\n" for n in range(3)) + "{}\n", encoding="utf-8"
+    )
     before = ledger.position
     tried = ledger.interactions.import_file(file, dry_run=True)
     assert (tried.dry_run, tried.captured, tried.known, len(tried.errors), ledger.position) == (True, 3, 0, 1, before)
@@ -185,7 +187,7 @@ def test_a_field_of_a_wrong_type_is_named_with_what_it_is(
     ledger: Ledger, tmp_path: Path, line: dict[str, Any], why: str
 ) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text(json.dumps({"prompt": "Milk?"}) + "\n" + json.dumps(line) + "\n")
+    file.write_text(json.dumps({"prompt": "Milk?"}) + "\n" + json.dumps(line) + "\n", encoding="utf-8")
     assert ledger.interactions.import_file(file, dry_run=True).errors == ((2, why),)
     with pytest.raises(RejectedError) as refused:
         ledger.interactions.import_file(file, strict=True)
@@ -196,7 +198,9 @@ def test_a_dry_run_warns_of_the_unknown_memories_that_the_import_warns_of(ledger
     tea, milk = ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
     file = tmp_path / "turns.jsonl"
     used = [[tea.id, milk.id[:8]], [], ["m_abcdefghjkmnpqrs", "m_", tea.id]]
-    file.write_text("".join(json.dumps({"prompt": "Tea?", "memories_used": each}) + "\n" for each in used))
+    file.write_text(
+        "".join(json.dumps({"prompt": "Tea?", "memories_used": each}) + "\n" for each in used), encoding="utf-8"
+    )
     tried = ledger.interactions.import_file(file, dry_run=True)
     assert [line for line, _ in tried.warnings] == [3, 3]
     assert tried.warnings == ledger.interactions.import_file(file).warnings
@@ -219,12 +223,14 @@ def test_a_long_summary_lies_outside_of_the_log_and_is_erased_with_the_turn(ledg
 
 def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text('{"prompt": "Tea?", "respons": "Yes."}\n{"prompt": "Tea?", "": 1}\n')
+    file.write_text('{"prompt": "Tea?", "respons": "Yes."}\n{"prompt": "Tea?", "": 1}\n', encoding="utf-8")
     (_, unknown), (_, blank) = ledger.interactions.import_file(file).errors
     assert unknown.startswith("the line has an unknown field 'respons'; the known fields are: prompt, response, ")
     assert blank.startswith("the line has an unknown field ''")
     conversations = tmp_path / "talk.json"
-    conversations.write_text('[{"sample_id": "a"}, "a", {"turns": ["Hello."]}, {"turns": [{"text": "Hello."}]}]')
+    conversations.write_text(
+        '[{"sample_id": "a"}, "a", {"turns": ["Hello."]}, {"turns": [{"text": "Hello."}]}]', encoding="utf-8"
+    )
     report = ledger.interactions.import_file(conversations)
     why = "a conversation is an object with a sample_id and a list of turns, each an object"
     assert (report.captured, report.errors) == (1, ((1, why), (2, why), (3, why)))
@@ -237,7 +243,7 @@ def test_a_turn_whose_text_is_no_text_is_a_bad_line_with_its_field(
 ) -> None:
     turns = [{"text": "Tea?"}, {"text": "Yes."}, {"text": "Milk?"}, {"speaker": speaker, "text": text}]
     file = tmp_path / "talk.json"
-    file.write_text(json.dumps([{"turns": turns}, {"turns": turns[:1:-1]}]))
+    file.write_text(json.dumps([{"turns": turns}, {"turns": turns[:1:-1]}]), encoding="utf-8")
     report = ledger.interactions.import_file(file)
     why = f"is a text, and {text!r} is not"
     assert (report.captured, report.errors) == (1, ((2, f"response {why}"), (3, f"prompt {why}")))
@@ -247,7 +253,7 @@ def test_a_turn_whose_text_is_no_text_is_a_bad_line_with_its_field(
 
 def test_an_import_comes_from_whoever_is_bound_and_a_line_says_its_own_client(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text('{"prompt": "one", "client": "mail"}\n{"prompt": "two"}\n')
+    file.write_text('{"prompt": "one", "client": "mail"}\n{"prompt": "two"}\n', encoding="utf-8")
     bound = ledger.bind(actor="nightly", client="loader", agent="helper", channel="web")
     assert bound.interactions.import_file(file).captured == 2
     assert [(each.prompt, each.client, each.agent) for each in ledger.interactions.list()] == [
@@ -261,7 +267,7 @@ def test_an_import_comes_from_whoever_is_bound_and_a_line_says_its_own_client(le
 
 def test_an_import_of_nobody_in_particular_comes_by_file(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text('{"prompt": "one"}\n')
+    file.write_text('{"prompt": "one"}\n', encoding="utf-8")
     ledger.bind(actor="").interactions.import_file(file)
     (said,) = ledger.history.audit(type="InteractionCaptured")
     assert (said.actor, said.channel) == ("import", "file")
@@ -269,7 +275,7 @@ def test_an_import_of_nobody_in_particular_comes_by_file(ledger: Ledger, tmp_pat
 
 def test_a_time_for_lines_without_one_says_its_offset(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
-    file.write_text('{"prompt": "one"}\n')
+    file.write_text('{"prompt": "one"}\n', encoding="utf-8")
     with pytest.raises(RejectedError, match="occurred_at says no offset"):
         ledger.interactions.import_file(file, occurred_at="2026-01-01T10:00:00")
     assert len(ledger.interactions.list()) == 0

@@ -431,7 +431,7 @@ def test_a_directory_that_became_a_file_is_told_as_any_other_mishap(tmp_path):
     ledger = Ledger.open(inside / "memory.db", actor="ada")
     ledger.remember(FACTS[0])
     inside.rename(tmp_path / "away")
-    inside.write_text("a file")
+    inside.write_text("a file", encoding="utf-8")
     with pytest.raises(StorageError, match="while it was open"):
         ledger.remember("This would be lost.")
     assert not ledger.proof.verify().ok

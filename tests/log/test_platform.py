@@ -75,16 +75,16 @@ def test_a_process_runs_until_it_ends() -> None:
 
 def test_a_file_is_put_only_where_there_is_none(tmp_path: Path) -> None:
     new, old = tmp_path / "new", tmp_path / "old"
-    new.write_text("new")
-    old.write_text("old")
+    new.write_text("new", encoding="utf-8")
+    old.write_text("old", encoding="utf-8")
     with pytest.raises(FileExistsError):
         platform.put(str(new), str(old))
-    assert (new.read_text(), old.read_text()) == ("new", "old")
+    assert (new.read_text(encoding="utf-8"), old.read_text(encoding="utf-8")) == ("new", "old")
     platform.put(str(new), str(tmp_path / "free"))
-    assert not new.exists() and (tmp_path / "free").read_text() == "new"
+    assert not new.exists() and (tmp_path / "free").read_text(encoding="utf-8") == "new"
     platform.sync(str(tmp_path / "free"))
     platform.move(str(tmp_path / "free"), str(old))
-    assert [path.name for path in tmp_path.iterdir()] == ["old"] and old.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["old"] and old.read_text(encoding="utf-8") == "new"
 
 
 @pytest.mark.parametrize("name", ["memory.db", "a b.db", "50%.db", "#1.db", "ü.db", "a&mode=ro.db"])
@@ -124,7 +124,7 @@ def left_by_a_killed_process(directory: Path) -> Path:
         assert process.stdout is not None
         path = Path(os.fsdecode(process.stdout.readline().strip()))
         process.kill()
-    assert "Lisbon" in path.read_text()
+    assert "Lisbon" in path.read_text(encoding="utf-8")
     return path
 
 

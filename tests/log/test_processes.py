@@ -132,7 +132,7 @@ def end(program):
 
 
 def acknowledged(folder):
-    return [json.loads(line) for file in folder.glob("*.ack") for line in file.read_text().splitlines()]
+    return [json.loads(line) for file in folder.glob("*.ack") for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def assert_acknowledged(ledger, acks):

@@ -44,7 +44,7 @@ def script(tmp_path: Path) -> Script:
 
     def made(text: str, *arguments: str, python: bool = False) -> list[str]:
         path = tmp_path / "mine"
-        path.write_text(f"#!{sys.executable if python else '/bin/sh'}\n{text}\n")
+        path.write_text(f"#!{sys.executable if python else '/bin/sh'}\n{text}\n", encoding="utf-8")
         path.chmod(0o700)
         return [str(path), *arguments]
 
@@ -73,7 +73,7 @@ def given_up(command: list[str], *begun: Path) -> ModelError:
     """
     for seconds in (0.5, 2, 8, 32):
         failed = failure(command, timeout=seconds)
-        if all(path.exists() and path.read_text().endswith("\n") for path in begun):
+        if all(path.exists() and path.read_text(encoding="utf-8").endswith("\n") for path in begun):
             break
     return failed
 
@@ -81,11 +81,11 @@ def given_up(command: list[str], *begun: Path) -> ModelError:
 def process_in(path: Path) -> int:
     """The process whose number a script wrote to a file."""
     until = time.monotonic() + 30
-    while not (path.exists() and path.read_text().endswith("\n")):
+    while not (path.exists() and path.read_text(encoding="utf-8").endswith("\n")):
         if time.monotonic() > until:
             raise TimeoutError("the script did not begin")
         time.sleep(0.01)
-    return int(path.read_text())
+    return int(path.read_text(encoding="utf-8"))
 
 
 def ends(process: int) -> bool:
@@ -94,7 +94,7 @@ def ends(process: int) -> bool:
     while time.monotonic() < until:
         try:
             os.kill(process, 0)
-            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            if Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
                 return True
         except (ProcessLookupError, FileNotFoundError):
             return True
@@ -250,7 +250,7 @@ def test_an_answer_that_is_no_json_is_a_failure_of_that_call(tmp_path: Path, scr
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:
     failed = failure(["no-such-program-of-ours"])
     assert failed.kind == "NotStarted" and "'no-such-program-of-ours' cannot be started" in str(failed)
-    (tmp_path / "plain").write_text("no program")
+    (tmp_path / "plain").write_text("no program", encoding="utf-8")
     assert "Permission denied" in str(failure([str(tmp_path / "plain")]))
 
 
@@ -330,7 +330,7 @@ def test_a_day_that_is_used_up_is_no_failure_and_goes_on_tomorrow(tmp_path: Path
         assert ledger.session("monday").extract(since=0).failure == "DayExhausted"
         found = {each.what: each for each in ledger.maintenance.doctor().findings}["model command"]
         assert found.level == "warning" and found.found.startswith("2 of 2 calls")
-    assert (tmp_path / "runs").read_text().count("run") == 2
+    assert (tmp_path / "runs").read_text(encoding="utf-8").count("run") == 2
     clock.advance(days=1)
     with Ledger.open(place, settings=settings, clock=clock) as ledger:
         report = ledger.jobs.run(jobs=["extraction"])
@@ -389,20 +389,20 @@ def test_the_recursion_of_hooks_ends_at_the_first_agent(tmp_path: Path, home: Pa
         "isSidechain": False,
     }
     said |= {"message": {"role": "user", "content": SAID}, "promptSource": "typed"}
-    (tmp_path / "child.jsonl").write_text(json.dumps(said) + "\n")
+    (tmp_path / "child.jsonl").write_text(json.dumps(said) + "\n", encoding="utf-8")
     event = json.dumps(
         {"hook_event_name": "SessionEnd", "session_id": "child", "transcript_path": str(tmp_path / "child.jsonl")}
     )
     hook = f"{sys.executable} -m ledger.doors.hooks"
     agent = script(f"echo run >> {runs}\ncat > /dev/null\ncd {ROOT}\necho '{event}' | {hook}\necho '{NOTHING}'")
-    (place.parent / "ledger.toml").write_text(f"model_command = {json.dumps(agent)}\n")
+    (place.parent / "ledger.toml").write_text(f"model_command = {json.dumps(agent)}\n", encoding="utf-8")
     (place.parent / "ledger.toml").chmod(0o600)
     with Ledger.open(place) as ledger:
         talk(ledger, "monday", "tuesday")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LEDGER_")}
     subprocess.run(hook.split(), input=b'{"hook_event_name": "SessionEnd"}', cwd=ROOT, env=environment, check=True)
     assert not Path(f"{place}.hooks.log").exists()
-    assert runs.read_text() == "run\nrun\n"
+    assert runs.read_text(encoding="utf-8") == "run\nrun\n"
     with Ledger.open(place, readonly=True) as ledger:
         assert [call.ok for call in ledger.history.model_calls()] == [True, True]
         assert ledger.interactions.list() == [], "what the agent was asked is no turn of the user's"

@@ -35,7 +35,7 @@ def repository(home: Path) -> Repository:
     def make(path: str) -> Path:
         for name in ("objects", "refs"):
             (home / path / ".git" / name).mkdir(parents=True)
-        (home / path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (home / path / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
         return home / path
 
     return make
@@ -47,10 +47,10 @@ def worktree(of: Path, at: Path, name: str = "wt") -> Path:
     own = git / "worktrees" / name
     own.mkdir(parents=True)
     at.mkdir(parents=True)
-    (at / ".git").write_text(f"gitdir: {own}\n")
-    (own / "commondir").write_text("../..\n")
-    (own / "gitdir").write_text(f"{at / '.git'}\n")
-    (own / "HEAD").write_text("ref: refs/heads/wt\n")
+    (at / ".git").write_text(f"gitdir: {own}\n", encoding="utf-8")
+    (own / "commondir").write_text("../..\n", encoding="utf-8")
+    (own / "gitdir").write_text(f"{at / '.git'}\n", encoding="utf-8")
+    (own / "HEAD").write_text("ref: refs/heads/wt\n", encoding="utf-8")
     return at
 
 
@@ -89,11 +89,11 @@ def test_a_bare_repository_and_its_worktrees_are_one(home: Path) -> None:
     for path in ("srv/shop.git", "code/.bare"):
         for name in ("objects", "refs"):
             (home / path / name).mkdir(parents=True)
-        (home / path / "HEAD").write_text("ref: refs/heads/main\n")
+        (home / path / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     assert root(home / "srv/shop.git") == root(home / "srv/shop.git/refs") == "~/srv/shop.git"
     assert root(worktree(home / "srv/shop.git", home / "wt")) == "~/srv/shop.git"
     assert root(worktree(home / "code/.bare", home / "code/main")) == root(home / "code/.bare") == "~/code"
-    (home / "code" / ".git").write_text("gitdir: ./.bare\n")
+    (home / "code" / ".git").write_text("gitdir: ./.bare\n", encoding="utf-8")
     assert root(home / "code") == "~/code"
 
 
@@ -101,11 +101,11 @@ def test_a_nested_repository_and_a_submodule_are_repositories_of_their_own(repos
     shop, inner = repository("shop"), repository("shop/vendor/lib")
     assert root(inner) == "~/shop/vendor/lib" and root(shop / "vendor") == "~/shop"
     (shop / "sub").mkdir()
-    (shop / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n")
+    (shop / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n", encoding="utf-8")
     assert root(shop / "sub" / "src") == "~/shop/sub"
     tree = worktree(shop, home / "tree")
     (tree / "sub").mkdir()
-    (tree / "sub" / ".git").write_text(f"gitdir: {shop}/.git/worktrees/wt/modules/sub\n")
+    (tree / "sub" / ".git").write_text(f"gitdir: {shop}/.git/worktrees/wt/modules/sub\n", encoding="utf-8")
     assert root(tree / "sub") == "~/shop/sub", "the submodule is one in every worktree"
 
 
@@ -115,7 +115,7 @@ def test_a_git_file_that_points_nowhere_leaves_the_folder_its_own_root(
 ) -> None:
     lost = repository("shop") / "lost"
     (lost / "src").mkdir(parents=True)
-    (lost / ".git").write_text(content)
+    (lost / ".git").write_text(content, encoding="utf-8")
     assert root(lost / "src") == "~/shop/lost"
 
 
@@ -125,10 +125,10 @@ def test_a_strangers_files_do_not_lead_into_another_repository(repository: Repos
     evil.mkdir()
     fake = evil / "fake" / "worktrees" / "x"
     fake.mkdir(parents=True)
-    (fake / "commondir").write_text(str(bank / ".git"))
-    (fake / "gitdir").write_text("../../../.git")  # as a worktree with relative paths names itself
+    (fake / "commondir").write_text(str(bank / ".git"), encoding="utf-8")
+    (fake / "gitdir").write_text("../../../.git", encoding="utf-8")  # as a worktree with relative paths names itself
     for target in (bank / ".git", bank / ".git" / "worktrees" / "wt", fake):
-        (evil / ".git").write_text(f"gitdir: {target}\n")
+        (evil / ".git").write_text(f"gitdir: {target}\n", encoding="utf-8")
         assert root(evil) == "~/evil", target
     for target in (bank / ".git", tree / ".git"):
         (evil / ".git").unlink()
@@ -352,11 +352,11 @@ def test_a_name_of_a_project_that_was_joined_is_refused(ledger: Ledger) -> None:
 def test_a_file_names_a_new_project_and_the_memory_is_off_where_it_says_so(
     ledger: Ledger, repository: Repository, home: Path
 ) -> None:
-    (repository("shop") / FILE).write_text('project = "store"\n')
+    (repository("shop") / FILE).write_text('project = "store"\n', encoding="utf-8")
     found = ledger.projects.enter("~/shop")
     assert (found.name, found.linked, found.off) == ("store", True, "") and ledger.projects.of("~/shop") == found
     before = ledger.position
-    (repository("secret") / FILE).write_text("off = true\n")
+    (repository("secret") / FILE).write_text("off = true\n", encoding="utf-8")
     assert ledger.projects.enter("~/secret").off == "file" and ledger.position == before
     assert place_of(str(worktree(home / "secret", home / "tree"))).off, "the file is not committed"  # type: ignore[union-attr]
 
@@ -367,7 +367,7 @@ def test_a_foreign_clone_does_not_get_the_memory_of_a_project_that_it_names(
     ledger.projects.enter(repository("bank"))
     ledger.projects.add("by hand")
     for name in ("bank", "by hand"):
-        (repository(f"{name[:4]}/evil") / FILE).write_text(f'project = "{name}"\n')
+        (repository(f"{name[:4]}/evil") / FILE).write_text(f'project = "{name}"\n', encoding="utf-8")
         found = ledger.projects.of(f"~/{name[:4]}/evil")
         assert found.name == "evil" and not found.linked
         assert f"projects link {name!r}" in found.ignored[0] or f"projects link {name}" in found.ignored[0]
@@ -381,7 +381,7 @@ def test_a_name_that_a_call_would_take_for_an_id_reaches_no_project(ledger: Ledg
     bank = ledger.projects.enter(repository("bank")).project or ""
     ledger.remember("The vault opens at nine.", project=bank, kind="project")
     for start in (bank[:3], bank):
-        (repository(f"evil/{len(start)}") / FILE).write_text(f'project = "{start}"\n')
+        (repository(f"evil/{len(start)}") / FILE).write_text(f'project = "{start}"\n', encoding="utf-8")
         repository(f"sly/{start}")
         for folder in (f"~/evil/{len(start)}", f"~/sly/{start}"):
             found = ledger.projects.of(folder)
@@ -392,8 +392,8 @@ def test_a_name_that_a_call_would_take_for_an_id_reaches_no_project(ledger: Ledg
 
 def test_a_file_that_names_its_own_folder_is_like_no_file(ledger: Ledger, repository: Repository) -> None:
     ledger.remember("Deploys are on Tuesdays.", project="shop")
-    (repository("shop") / FILE).write_text('project = "Shop"\n')
-    (repository("evil/shop") / FILE).write_text('project = "shop"\n')
+    (repository("shop") / FILE).write_text('project = "Shop"\n', encoding="utf-8")
+    (repository("evil/shop") / FILE).write_text('project = "shop"\n', encoding="utf-8")
     assert ledger.projects.enter("~/shop").name == "shop" and ledger.projects.enter("~/evil/shop").name == "shop (evil)"
 
 
@@ -417,21 +417,21 @@ def test_a_file_that_names_its_own_folder_is_like_no_file(ledger: Ledger, reposi
 def test_a_file_that_says_anything_else_is_ignored_with_the_reason(
     ledger: Ledger, repository: Repository, content: str, why: str
 ) -> None:
-    (repository("shop") / FILE).write_text(content)
+    (repository("shop") / FILE).write_text(content, encoding="utf-8")
     found = ledger.projects.of("~/shop")
     assert (found.name, found.off) == ("shop", "") and len(found.ignored) == 1
     assert why in found.ignored[0] and found.ignored[0].isprintable()
 
 
 def test_an_unknown_key_takes_nothing_from_the_others(repository: Repository) -> None:
-    (repository("shop") / FILE).write_text('off = true\nproject = "store"\nmodel = "evil"\n')
+    (repository("shop") / FILE).write_text('off = true\nproject = "store"\nmodel = "evil"\n', encoding="utf-8")
     place = place_of("~/shop")
     assert place is not None and (place.off, place.project, len(place.ignored)) == (True, "store", 1)
 
 
 @needs.links
 def test_a_link_a_folder_and_bytes_that_are_no_text_are_ignored(repository: Repository, home: Path) -> None:
-    (home / "real.toml").write_text("off = true\n")
+    (home / "real.toml").write_text("off = true\n", encoding="utf-8")
     (repository("link") / FILE).symlink_to(home / "real.toml")
     (repository("folder") / FILE).mkdir()
     (repository("bytes") / FILE).write_bytes(b'project = "\xff"\n')

@@ -276,7 +276,7 @@ def test_an_inclusion_proof_of_a_million_events_is_at_most_a_kilobyte():
 
 def test_the_command_prints_a_proof_for_the_script(filled, tmp_path):
     db, note = filled.path, tmp_path / "note.txt"
-    note.write_text(filled.notes[0].text)
+    note.write_text(filled.notes[0].text, encoding="utf-8")
     for arguments in (("9", "--against", str(note)), ("9", "--against", str(note), "--json")):
         result = run("proof", "prove", *arguments, db=db)
         assert result.exit_code == 0

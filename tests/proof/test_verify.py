@@ -712,7 +712,7 @@ def test_a_checkpoint_of_another_ledger_is_refused_by_both_names(path, tmp_path)
 
 def test_a_checkpoint_is_given_as_path_text_or_itself(path):
     note, file = kept(path), path.with_name("kept.txt")
-    file.write_text(note.text)
+    file.write_text(note.text, encoding="utf-8")
     for given in (note, note.text, file, str(file)):
         assert check(path, against=given).against == 12
     with Ledger.open(path) as ledger:
@@ -757,7 +757,7 @@ def test_the_command_reads_and_never_repairs(path):
 def test_the_command_with_what_was_kept(path, tmp_path):
     note = tmp_path / "kept.txt"
     result = run("proof", "checkpoint", db=path)
-    note.write_text(result.stdout)
+    note.write_text(result.stdout, encoding="utf-8")
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 5
     assert run("verify", "--against", str(note), db=path).exit_code == 0
     tamper(path, "DELETE FROM events WHERE position > 9")

@@ -57,7 +57,7 @@ def test_an_erasure_takes_keys_and_values(ledger: Ledger, tmp_path: Path) -> Non
     bound.session("chat").set_metadata({"canary-key": "canary-value"})
     bound.erase(EVERYTHING)
     ledger.maintenance.export_log(tmp_path / "log.jsonl")
-    assert "canary" not in (tmp_path / "log.jsonl").read_text()
+    assert "canary" not in (tmp_path / "log.jsonl").read_text(encoding="utf-8")
 
 
 def test_metadata_goes_with_an_exported_log(ledger: Ledger, tmp_path: Path) -> None:

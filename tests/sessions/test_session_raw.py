@@ -109,7 +109,7 @@ def test_a_secret_in_raw_is_redacted_within_its_text_unless_the_policy_says_othe
     assert said.warnings == change.warnings and said.warnings[0].startswith("raw: 1 × ")
     stored = json.dumps(clean, separators=(",", ":"), ensure_ascii=False)
     ledger.maintenance.export_log(tmp_path / "log.jsonl")
-    events = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    events = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     marks = [json.loads(event["state"])["redactions"] for event in events if event.get("type") == "MessageAppended"]
     assert [len(each) for each in marks] == [1, 1]
     for (mark,) in marks:

@@ -168,8 +168,10 @@ def pooler(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
             return
         assert PGBOUNCER is not None
         owner = server.data.stat().st_uid
-        (folder / "pgbouncer.ini").write_text(CONFIGURATION.format(server=server.socket, folder=folder))
-        (folder / "users").write_text(f'"{ROLE}" ""')
+        (folder / "pgbouncer.ini").write_text(
+            CONFIGURATION.format(server=server.socket, folder=folder), encoding="utf-8"
+        )
+        (folder / "users").write_text(f'"{ROLE}" ""', encoding="utf-8")
         os.chown(folder, owner, -1)
         process = subprocess.Popen(
             [PGBOUNCER, "-q", str(folder / "pgbouncer.ini")], user=owner, stderr=subprocess.DEVNULL

@@ -12,7 +12,7 @@ FILE = '[log]\nurl = "postgresql://app:secret@db/ledger"\ntenant = "acme"\nmachi
 
 @pytest.fixture
 def path(tmp_path):
-    (tmp_path / "ledger.toml").write_text(FILE)
+    (tmp_path / "ledger.toml").write_text(FILE, encoding="utf-8")
     (tmp_path / "ledger.toml").chmod(0o600)
     return tmp_path / "memory.db"
 
@@ -41,7 +41,7 @@ def test_a_file_with_a_password_that_others_can_read_is_refused(path):
 
 
 def test_an_unknown_setting_of_the_table_is_refused(path):
-    (path.parent / "ledger.toml").write_text(FILE + 'tennant = "x"\n')
+    (path.parent / "ledger.toml").write_text(FILE + 'tennant = "x"\n', encoding="utf-8")
     with pytest.raises(RejectedError, match="log_tenant"):
         Settings.load(path)
 
@@ -68,7 +68,9 @@ def test_a_temporary_ledger_joins_no_log(path):
 
 
 def test_the_table_names_an_address_to_listen_at_and_its_password_is_not_shown(path):
-    (path.parent / "ledger.toml").write_text(FILE + 'listen_url = "postgresql://app:secret@direct/ledger"\n')
+    (path.parent / "ledger.toml").write_text(
+        FILE + 'listen_url = "postgresql://app:secret@direct/ledger"\n', encoding="utf-8"
+    )
     settings = Settings.load(path)
     assert settings.log_listen_url == "postgresql://app:secret@direct/ledger"
     assert "secret" not in repr(settings)

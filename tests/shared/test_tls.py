@@ -58,7 +58,7 @@ def address(certificates: Path) -> Iterator[str]:
         shutil.copy(certificates / name, server.data / name)
         if os.geteuid() == 0:
             shutil.chown(server.data / name, "postgres")
-    (server.data / "pg_hba.conf").write_text("\n".join(CLIENTS) + "\n")
+    (server.data / "pg_hba.conf").write_text("\n".join(CLIENTS) + "\n", encoding="utf-8")
     files = {"ssl": "on", "ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "ssl_ca_file": "ca.crt"}
     server.sql(*(f"ALTER SYSTEM SET {name} = '{value}'" for name, value in files.items()))
     with socket.socket() as free:

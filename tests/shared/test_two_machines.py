@@ -94,7 +94,7 @@ def test_a_command_that_expects_a_position_takes_the_lock_first(machines):
 def test_a_new_machine_copies_the_log_and_folds_it(machines, tmp_path):
     a = machines.open("a")
     life(a)
-    (tmp_path / "notes.md").write_text("# Notes\n" + "Ada plays the cello in the evening. " * 9_000)
+    (tmp_path / "notes.md").write_text("# Notes\n" + "Ada plays the cello in the evening. " * 9_000, encoding="utf-8")
     a.documents.add(tmp_path / "notes.md")
     b = machines.open("b")
     assert contents(b) == contents(a)

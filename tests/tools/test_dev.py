@@ -15,7 +15,7 @@ RUNS = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 
 def put(file: Path, script: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(script)
+    file.write_text(script, encoding="utf-8")
     file.chmod(0o755)
     return file
 

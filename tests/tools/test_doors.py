@@ -102,7 +102,9 @@ def test_a_check_that_is_left_out_is_not_in_the_table(
 
 
 def test_continuous_integration_runs_every_check_but_the_soak() -> None:
-    (line,) = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if "tools/dev.py doors" in line]
+    (line,) = [
+        line for line in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines() if "tools/dev.py doors" in line
+    ]
     assert shlex.split(line)[3:] == ["--minutes", "10", "--without", "soak"]
 
 
@@ -120,13 +122,16 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_started(tmp_path: P
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {f'import os, time; {child}'!r}])"
     with pytest.raises(subprocess.TimeoutExpired):
         run(sys.executable, "-c", program, cwd=tmp_path, seconds=2)
-    pid = int((tmp_path / "pid").read_text())
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
     for _ in range(200):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return
-        if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+        if (
+            Path(f"/proc/{pid}/stat").exists()
+            and Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split()[2] == "Z"
+        ):
             return  # dead, and nobody has waited for it
         time.sleep(0.05)
     pytest.fail("the child still runs")

@@ -172,7 +172,7 @@ def test_the_tool_tells_its_means_as_json(
 @pytest.mark.parametrize("questions", [0, 1])
 def test_one_question_is_a_set_too_and_none_is_told(evaluate: ModuleType, tmp_path: Path, questions: int) -> None:
     path = tmp_path / "talk.json"
-    path.write_text(json.dumps([conversation("a") | {"qa": conversation("a")["qa"][:questions]}]))
+    path.write_text(json.dumps([conversation("a") | {"qa": conversation("a")["qa"][:questions]}]), encoding="utf-8")
     assert evaluate.main([str(path)]) == (0 if questions else 1)
 
 
@@ -206,7 +206,7 @@ def test_the_tool_tells_both_beside_each_other(
     evaluate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "talk.json"
-    path.write_text(json.dumps([again()]))
+    path.write_text(json.dumps([again()]), encoding="utf-8")
     assert evaluate.main([str(path), "--observations", "--budget", "400", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["talk.json"]
     assert found["observations"] == {"2": 1} and list(found["budgets"]) == ["400", "none"]
@@ -228,7 +228,9 @@ def test_pairs_are_read_and_their_order_is_counted(tmp_path: Path, capsys: pytes
         {"kind": "both", "old": "Ana plays chess.", "new": "Ben has a red bike.", "question": "Does Ana play chess?"},
     ]
     path = tmp_path / "pairs.jsonl"
-    path.write_text("\n".join(json.dumps(row | {"half": half}) for half in ("seen", "unseen") for row in rows))
+    path.write_text(
+        "\n".join(json.dumps(row | {"half": half}) for half in ("seen", "unseen") for row in rows), encoding="utf-8"
+    )
     assert tool("evaluate_updates").main([str(path), "--json"]) == 0
     counted = {"updates": 1, "first": 1, "by score": 0, "alone": 0, "both true": 1, "moved": 0}
     assert json.loads(capsys.readouterr().out) == {"seen": counted, "unseen": counted}
@@ -289,9 +291,11 @@ def test_the_benchmark_runs_on_its_own_form(tmp_path: Path, capsys: pytest.Captu
     ]
     case = {"caseId": "c", "category": "", "scope": ["domain:code"], "query": "Which database is ours, Postgres?"}
     (tmp_path / "fixtures").mkdir()
-    (tmp_path / "fixtures" / "beliefs.seed.json").write_text(json.dumps(beliefs))
+    (tmp_path / "fixtures" / "beliefs.seed.json").write_text(json.dumps(beliefs), encoding="utf-8")
     expected = {"relevantBeliefs": {"shouldOnlyInclude": ["db"]}}
-    (tmp_path / "fixtures" / "retrieval.cases.json").write_text(json.dumps([case | {"expect": expected}]))
+    (tmp_path / "fixtures" / "retrieval.cases.json").write_text(
+        json.dumps([case | {"expect": expected}]), encoding="utf-8"
+    )
     assert tool("evaluate_precision").main([str(tmp_path), "--failures"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "all fields  precision 1.000  recall 1.000  1 of 1 cases passed",

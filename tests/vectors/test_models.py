@@ -425,7 +425,7 @@ def test_a_broken_onnx_model_is_a_typed_error(tmp_path: Path) -> None:
     (broken / "model.onnx").write_bytes(b"no model")
     with pytest.raises(ModelError):
         checked_vectors(embedder_named(f"onnx:{broken}"), ["tea"])
-    (tiny(tmp_path / "tokens") / "tokenizer.json").write_text(json.dumps({}))
+    (tiny(tmp_path / "tokens") / "tokenizer.json").write_text(json.dumps({}), encoding="utf-8")
     with pytest.raises(ModelError):
         checked_vectors(embedder_named(f"onnx:{tmp_path / 'tokens'}"), ["tea"])
     with pytest.raises(LedgerError, match="pixels"):

@@ -51,6 +51,10 @@ def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path):
         memory = ledger.remember("The user drinks tea.")
     file = tmp_path / "belief.html"
     done = run("export-html", str(file), "belief", memory.id, db=tmp_path / "memory.db")
-    assert done.exit_code == 0 and "The user drinks tea." in file.read_text() and file.stat().st_mode & 0o777 == 0o600
+    assert (
+        done.exit_code == 0
+        and "The user drinks tea." in file.read_text(encoding="utf-8")
+        and file.stat().st_mode & 0o777 == 0o600
+    )
     assert run("export-html", str(file), db=tmp_path / "memory.db").exit_code == 4
     assert run("export-html", str(tmp_path / "x.html"), "belief", "m_none", db=tmp_path / "memory.db").exit_code == 3

@@ -93,7 +93,7 @@ def test_open_hands_the_address_over_in_a_file_that_only_its_owner_can_read(monk
     door = Handover("http://127.0.0.1:1/enter?token=secret")
     door.open()
     assert opened == [door.file.as_uri()] and "secret" not in opened[0]
-    assert "url=http://127.0.0.1:1/enter?token=secret" in door.file.read_text()
+    assert "url=http://127.0.0.1:1/enter?token=secret" in door.file.read_text(encoding="utf-8")
     assert (
         stat.S_IMODE(os.stat(door.file).st_mode) == 0o600 and stat.S_IMODE(os.stat(door.file.parent).st_mode) == 0o700
     )

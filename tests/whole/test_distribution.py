@@ -81,7 +81,7 @@ def test_an_installed_wheel_is_called_belief_ledger_and_its_commands_run(built: 
     install = ["install", "--quiet", "--no-deps", "--no-index", str(next(built.glob("*.whl")))]
     subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True)
     others = [folder for folder in sys.path if folder.endswith("-packages")]  # the dependencies come from here
-    (packages / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in others))
+    (packages / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in others), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LEDGER_"))}
 
     def run(program: str, *words: str) -> str:

@@ -72,7 +72,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return {
             "ledger": folder / "memory.db",
             "backup": folder / "backup.db",
-            "log": [json.loads(each) for each in (folder / "log.jsonl").read_text().splitlines()],
+            "log": [json.loads(each) for each in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()],
             "certificate": opened.erasures.certificates()[0],
             "checkpoint": checkpoint,
             "proof": opened.proof.prove(3),

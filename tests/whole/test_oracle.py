@@ -19,7 +19,7 @@ SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate
 def test_the_oracle_shares_no_code_with_the_product() -> None:
     names = set[str | None]()
     for file in ("oracle.py", "oracle_projects.py"):
-        tree = ast.parse((TESTS / file).read_text())
+        tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
         names |= {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
         names |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
     assert names == {"__future__", "collections.abc", "copy", "dataclasses", "datetime", "typing", "oracle_projects"}

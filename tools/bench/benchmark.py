@@ -485,7 +485,7 @@ def peak_bytes() -> int:
     /proc tells it without the memory that the parent process had before; getrusage is the second choice.
     """
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT

@@ -272,9 +272,9 @@ def filled(path: Path, events: int) -> str:
     with Ledger.open(path, actor="ada") as ledger:
         before, years = ledger.position, Years(ledger)
         if kept.exists():
-            years.hot = json.loads(kept.read_text())
+            years.hot = json.loads(kept.read_text(encoding="utf-8"))
         years.grow(events)
-        kept.write_text(json.dumps(years.hot))
+        kept.write_text(json.dumps(years.hot), encoding="utf-8")
         if ledger.position > before:
             size = ledger.maintenance.stats().size_bytes / 1e6
             say(f"{ledger.position - before:,} events in {now() - started:.0f} s; {size:,.0f} MB")

@@ -192,7 +192,7 @@ def opencode() -> DoorResult:
     with tempfile.TemporaryDirectory() as folder:
         command = ", ".join(f'"{word}"' for word in [*SERVER, "--db", f"{folder}/memory.db"])
         settings = f'{{"mcp": {{"memory": {{"type": "local", "command": [{command}], "enabled": true}}}}}}'
-        Path(folder, "opencode.json").write_text(settings)
+        Path(folder, "opencode.json").write_text(settings, encoding="utf-8")
         version = run(binary, "--version", cwd=Path(folder), home=folder).stdout.strip()
         return connected(run(binary, "mcp", "list", cwd=Path(folder), home=folder), f"opencode {version}", ["memory"])
 

@@ -119,7 +119,7 @@ def check(claude: Path, place: Path, codex: Path | None = None) -> int:
         with Ledger.open(home / ".memory-ledger/memory.db", user="", readonly=True) as ledger:
             memories = [memory.content for memory in ledger.memories.list()]
         log = home / ".memory-ledger/memory.db.hooks.log"
-        errors = log.read_text() if log.exists() else ""
+        errors = log.read_text(encoding="utf-8") if log.exists() else ""
         given = any(KNOWN in request and ASKED in request for request in ScriptedModel.requests)
         return given and memories == [
             KNOWN

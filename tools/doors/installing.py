@@ -184,14 +184,14 @@ def _folder_name(packages: Iterable[str]) -> str:
 def _is_made(folder: Path, made_for: Iterable[str]) -> bool:
     """Return True if a folder holds just that; remove a folder that does not."""
     stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text() == _hash(made_for):
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == _hash(made_for):
         return True
     shutil.rmtree(folder, ignore_errors=True)
     return False
 
 
 def _stamp(folder: Path, made_for: Iterable[str]) -> None:
-    (folder / STAMP).write_text(_hash(made_for))
+    (folder / STAMP).write_text(_hash(made_for), encoding="utf-8")
 
 
 def _hash(made_for: Iterable[str]) -> str:

@@ -234,11 +234,11 @@ def run_official(name: str) -> OfficialResult:
         files = [folder / file for file in contract.tests]
         words = ["-m", "pytest", "-q", "--tb=short", *options, *plugins, f"--rootdir={folder}"]
         done = run(python, *words, *files, cwd=folder, more=variables)
-        (PLACE / f"{name}.log").write_text(done.stdout + done.stderr)
+        (PLACE / f"{name}.log").write_text(done.stdout + done.stderr, encoding="utf-8")
         if not report.exists():
             return OfficialResult(
                 contract, 0, (), {}, f"pytest ended with {done.returncode}: see {PLACE.name}/{name}.log"
             )
-        seen = json.loads(report.read_text())
+        seen = json.loads(report.read_text(encoding="utf-8"))
     unused = f"no test is called {', '.join(seen['unused'])}" if seen["unused"] else ""
     return OfficialResult(contract, len(seen["passed"]), tuple(seen["failed"]), seen["not_applicable"], unused)

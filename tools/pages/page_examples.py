@@ -144,7 +144,7 @@ class Session:
         out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with (
             self._surroundings(),
-            mock.patch.multiple(sys, stdout=out, stderr=out, stdin=io.TextIOWrapper(io.BytesIO())),
+            mock.patch.multiple(sys, stdout=out, stderr=out, stdin=io.TextIOWrapper(io.BytesIO(), encoding="utf-8")),
         ):
             app.run(arguments[1:])
         lines = out.buffer.getvalue().decode("utf-8").splitlines()

@@ -95,13 +95,13 @@ class Place:
 
     def processor(self) -> float:
         """Return the processor seconds of the server's processes until now."""
-        postmaster = int((self.server.data / "postmaster.pid").read_text().split()[0])
+        postmaster = int((self.server.data / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         total = 0
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             try:
-                fields = (entry / "stat").read_text().rpartition(") ")[2].split()
+                fields = (entry / "stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
             except OSError:  # it has ended
                 continue
             if int(entry.name) == postmaster:

@@ -61,4 +61,4 @@ def pytest_sessionfinish() -> None:
         "not_applicable": dict(_reasons),
         "unused": sorted(CONTRACT.not_applicable.keys() - _used),
     }
-    Path(os.environ["OFFICIAL_REPORT"]).write_text(json.dumps(seen))
+    Path(os.environ["OFFICIAL_REPORT"]).write_text(json.dumps(seen), encoding="utf-8")

@@ -426,7 +426,7 @@ class Transaction:
             self._insert(rows, counted=True)
 
     def _insert(self, rows: Sequence[Row], *, counted: bool = False) -> None:
-        self.wrote += sum([len(row[4]) for row in rows])
+        self.wrote += sum(len(row[4]) for row in rows)
         try:
             insert(self._cursor, rows)
         except BaseException as error:

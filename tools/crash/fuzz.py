@@ -107,7 +107,7 @@ def take_part(folder: str, name: str, engine: str, seconds: str, seed: str) -> N
 def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
-        import ledger.api  # this imports everything below the public surface
+        import ledger.api  # this imports everything below the public surface  # noqa: F401
         import ledger.care.opening  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:

@@ -21,7 +21,7 @@ def store(ledger: Any) -> Any:
 
 def writing(ledger: Any) -> Any:
     """The event store's writing side: ``commit``, ``renew``, ``cursor``, ``position``."""
-    return store(ledger)._writing
+    return store(ledger).writing
 
 
 def writer(ledger: Any) -> Any:
@@ -31,7 +31,7 @@ def writer(ledger: Any) -> Any:
 
 def batch(ledger: Any) -> Any:
     """The batch under way: ``began``, of its monotonic clock, decides when it commits."""
-    return writer(ledger)._batch
+    return writer(ledger).open_batch
 
 
 def read(ledger: Any) -> AbstractContextManager[Any]:
@@ -47,7 +47,7 @@ def default(ledger: Any) -> Any:
 
 def who(**given: str) -> Any:
     """Whoever gives a command: ``user``, ``actor``, ``client``, ``channel``, ``agent``."""
-    from ledger.core.who import Who
+    from ledger.core.call import Who
 
     return Who(**given)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
-from ledger.log.rows import GENESIS, LogRow, digest, link
+from ledger.log.envelope import GENESIS, LogRow, digest, link
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
 
 START = Tip(0, GENESIS)

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 import probe
 
 from ledger.events import LEDGER_STREAM, ContentErased, Redaction
-from ledger.log.rows import GENESIS, digest, leaf, link
+from ledger.log.envelope import GENESIS, digest, leaf, link
 from ledger.log.sqlite_files import SCHEMA
 from ledger.proof.merkle import Tree
 from projections.core.projector import projections

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.undo.answers import Dependent
 
 

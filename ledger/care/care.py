@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from ledger.care import answers
 from ledger.core import folding
+from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.folding import FoldReading
 from ledger.core.planning import Stopping
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended

@@ -12,9 +12,9 @@ from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import mapper
 from ledger.log.copies import Later
+from ledger.log.envelope import COLUMNS, GENESIS
 from ledger.log.event_store import EventStore, LogRow
 from ledger.log.integrity import check_chain
-from ledger.log.rows import COLUMNS, GENESIS
 from ledger.log.sqlite_files import typed
 from ledger.proof.sealed import erasures
 from projections.core.projector import check_end

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ledger.care import answers
 from ledger.care.opening import held_by_another
-from ledger.core.clock import now
+from ledger.core.call import now
 from ledger.core.engine import Engine
 from ledger.core.reads import READER, WRITER, last_upgrade, least, read_event
 from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError

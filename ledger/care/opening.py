@@ -13,12 +13,11 @@ from msgspec import Struct
 
 from ledger.care.fitting import tables_fit
 from ledger.core.batches import CommitQueue
-from ledger.core.clock import Clock, Random, now, system_random
+from ledger.core.call import CHANNELS, Clock, Random, Who, check_name, now, system_random
 from ledger.core.engine import Engine
 from ledger.core.folding import check_format, check_upgrade, owner
 from ledger.core.own import Own
 from ledger.core.reads import READER, WRITER, check_tables, last_upgrade, read_event
-from ledger.core.who import CHANNELS, Who, check_name
 from ledger.domain.errors import (
     ConflictError,
     DamagedError,
@@ -32,9 +31,9 @@ from ledger.domain.text import one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.guards.scanner import Scanner
 from ledger.log import mapper
+from ledger.log.envelope import GENESIS
 from ledger.log.event_store import EventStore
 from ledger.log.making import remove_unfinished
-from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import FOREIGN
 from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter

@@ -17,9 +17,9 @@ from ledger.care import answers, care
 from ledger.care.care import Progress
 from ledger.care.copying import check_log, copy_log
 from ledger.care.fitting import code_of, is_of_damage
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import Stopping
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, RejectedError, StorageError
 from ledger.events import LEDGER_STREAM, ProjectionsRebuilt

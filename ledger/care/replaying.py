@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from ledger.care import answers
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, erasing_before, known_end
 from ledger.care.opening import OpenRequest, open_engine
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.folding import FoldReading, owner
 from ledger.core.past import Instant, committed, position_of
 from ledger.core.planning import Stopping
 from ledger.core.reads import read_event
-from ledger.core.who import Who
 from ledger.core.work import Body, Work
 from ledger.domain.errors import ConflictError, NotFoundError, StorageError
 from ledger.domain.text import check_reason

@@ -20,11 +20,11 @@ from ledger.core.engine import Engine
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.log import platform
 from ledger.log.copies import PASSES
+from ledger.log.envelope import COLUMNS
 from ledger.log.event_store import EventStore, LogRow, Transaction
 from ledger.log.integrity import wrong_keys
 from ledger.log.making import free_place, in_the_making
 from ledger.log.paths import path_name
-from ledger.log.rows import COLUMNS
 from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]

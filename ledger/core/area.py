@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import name_as_known

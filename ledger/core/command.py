@@ -21,10 +21,9 @@ from typing import Any
 
 from ledger.core import steps
 from ledger.core.batches import CommandBatch, CommitQueue
-from ledger.core.clock import Clock, Random, now
+from ledger.core.call import Clock, Random, Who, now
 from ledger.core.planning import ATTEMPTS
 from ledger.core.reads import READER
-from ledger.core.who import Who
 from ledger.core.work import Body, Means, Outcome, Work
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
@@ -42,8 +41,8 @@ from ledger.guards.guarding import HELD_CHARS, Scans, Unscanned, as_warnings
 from ledger.guards.scanner import Scanner
 from ledger.guards.watching import watch
 from ledger.log import folding
+from ledger.log.envelope import to_stored
 from ledger.log.event_store import EventStore, Transaction
-from ledger.log.rows import to_stored
 from ledger.log.writing import OutdatedError
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
@@ -66,10 +65,11 @@ class Writer(Means):
     ) -> None:
         super().__init__(secret, clock, random, scanners)
         self.store = store
+        self.writing = store.writing
         self.ledger_id = ledger_id
         self._own_turn, self._hopeful_turn = store.command(), store.command(hopes=True)
         self._refusals = steps.RefusalCounter()
-        self._batch: CommandBatch | None = None
+        self.open_batch: CommandBatch | None = None
         self._is_grouping = False
         self._whole = _Whole(self._refusals)
         self.queue: CommitQueue | None = None  # of a ledger with group commit
@@ -92,13 +92,13 @@ class Writer(Means):
             texts: The texts that the body writes, in any structure, if they are not those of ``arguments``.
         """
         key = steps.given_key(self, command, who, arguments) if who.key is not None else None
-        if self.store.is_of_thread:  # a batch, or a group whose other commands wait
+        if self.writing.is_of_thread:  # a batch, or a group whose other commands wait
             room = HELD_CHARS if self._is_grouping else None  # without room the caller scans, and submits it again
             outcome = self._run(command, who, body, arguments, key, {}, room)
             self.after_commit()
             return outcome
         scans = self.guard.ahead(arguments if texts is None else texts)
-        hopes = self.store.shared is not None and command not in _ALONE and who.expected is None
+        hopes = self.writing.shared is not None and command not in _ALONE and who.expected is None
         for room in (*(HELD_CHARS,) * ATTEMPTS, None):
             try:
                 run = partial(self._run, command, who, body, arguments, key, scans, room)
@@ -127,10 +127,10 @@ class Writer(Means):
 
     def after_commit(self) -> None:
         """Index long texts, slice by slice, and catch up the user's own projections, if they fell behind."""
-        while self.tables.are_many_waiting and not self.store.is_of_thread:
+        while self.tables.are_many_waiting and not self.writing.is_of_thread:
             if not self.store.write_now(self.tables.index_slice, durable=False):
                 break  # another writer is active; the texts keep waiting
-        if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
+        if (own := self.tables.own) is not None and own.waiting and not self.writing.is_own:
             own.after_command()
 
     def _run(
@@ -277,7 +277,7 @@ class Writer(Means):
         for name, at, error in poisoned:
             _log.warning("the projection %s is suspended at position %d (%s)", name, at, error)
             work.emit(LEDGER_STREAM, suspend(transaction.connection, name, at, error))
-        if self.store.shared is None:
+        if self.writing.shared is None:
             self.append(work)
         elif not transaction.deferred:
             self.tables.checkpoint(transaction)
@@ -319,13 +319,13 @@ class Writer(Means):
         """Return the transaction of one command: the batch's if the caller owns a batch, else a new transaction."""
         if folding.now.is_on:
             folding.refuse()
-        batch = self._batch
+        batch = self.open_batch
         return batch if batch is not None and batch.is_here else self._hopeful_turn if hopes else self._own_turn
 
     @property
     def batching(self) -> bool:
         """Return True if the caller is inside its own ``batch``."""
-        return self._batch is not None and self._batch.is_here
+        return self.open_batch is not None and self.open_batch.is_here
 
     @contextmanager
     def batch(self, *, whole: bool = False) -> Iterator[None]:
@@ -336,7 +336,7 @@ class Writer(Means):
         The batch belongs to the thread, task and context that open it. A batch inside a batch of the same owner is a part of
         the outer batch, and an exception undoes this part alone.
         """
-        batch = self._batch
+        batch = self.open_batch
         if batch is not None and batch.is_here:
             try:
                 with batch.inside(whole=whole):
@@ -347,8 +347,8 @@ class Writer(Means):
             return
         with self.store.command() as transaction:
             self.tables.begin(transaction)
-            is_shared = self.store.shared is not None
-            batch = self._batch = CommandBatch(transaction, self._write_out, is_shared=is_shared, whole=whole)
+            is_shared = self.writing.shared is not None
+            batch = self.open_batch = CommandBatch(transaction, self._write_out, is_shared=is_shared, whole=whole)
             try:
                 yield
                 self._write_out(transaction)
@@ -356,7 +356,7 @@ class Writer(Means):
                 self._roll_back()
                 raise
             finally:
-                self._batch = None
+                self.open_batch = None
                 batch.end()
         self.after_commit()
 
@@ -392,7 +392,7 @@ class Writer(Means):
 
     def write_waiting(self) -> None:
         """Write the rows and events that the caller's batch keeps back, so that they can be read, without a commit."""
-        batch = self._batch
+        batch = self.open_batch
         if batch is not None and batch.is_here:
             self._write_out(batch.transaction)
 
@@ -432,10 +432,6 @@ class Writer(Means):
     def forget_names(self) -> None:
         """Forget names, policies and distrust, which an act may have changed."""
         self.tables.forget_names()
-
-    def index_waiting(self) -> None:
-        """Index the waiting texts before a search, unless another writer is active."""
-        self.store.write_now(self.tables.index_waiting)
 
 
 class _Whole:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from ledger.core.clock import Clock, Random, stored_time
+from ledger.core.call import Clock, Random, Who, stored_time
 from ledger.core.folding import fold_to
 from ledger.core.reads import check_tables
-from ledger.core.who import Who
 from ledger.domain.errors import ConflictError, RejectedError, StorageError
 from ledger.domain.late import once
 from ledger.events import LedgerCreated
@@ -231,8 +230,12 @@ class Engine(ReadingEngine):
         return stored_time(self.clock())
 
     def write_waiting(self) -> None:
-        if self._writer is not None:  # a ledger without a command has nothing waiting
+        if self._writer is not None and self._writer.open_batch is not None:
             self._writer.write_waiting()
+
+    def index_waiting(self) -> None:
+        """Move the waiting texts into their indexes before a search, unless another writer is active."""
+        self.store.write_now(self.writer.tables.index_waiting)
 
     def connection(self) -> AbstractContextManager[Connection]:
         return self.store.snapshot()

@@ -20,7 +20,7 @@ from ledger.domain.errors import (
 from ledger.domain.text import check_text
 from ledger.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import mapper
-from ledger.log.rows import digest as digest_of
+from ledger.log.envelope import digest as digest_of
 from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ledger.core.call import Expected, Who
 from ledger.core.reads import read_event
-from ledger.core.who import Expected, Who
 from ledger.core.work import Means, Outcome, Work
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError
 from ledger.domain.text import check_text

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ledger.core.clock import Clock, Pooled, Random, stored_time
+from ledger.core.call import Clock, Pooled, Random, Who, stored_time
 from ledger.core.folding import FoldReading, check_log_since, decode_known
 from ledger.core.own import Own
 from ledger.core.reads import (
@@ -25,7 +25,6 @@ from ledger.core.reads import (
     least,
     read_event,
 )
-from ledger.core.who import Who
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.text import check_text, keyed_digest

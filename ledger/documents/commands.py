@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_event
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers, chunking, given_chunks, queries, rules
 from ledger.documents.files import SUFFIXES, read_document

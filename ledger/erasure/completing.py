@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_event
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import DamagedError, LedgerError
 from ledger.erasure import answers, certificates, remaining

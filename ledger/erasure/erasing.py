@@ -20,9 +20,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ledger.core import planning
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import Moved, Stopping, optimistic
-from ledger.core.who import Who
 from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt

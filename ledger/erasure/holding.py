@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_event
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text

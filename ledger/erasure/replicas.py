@@ -9,9 +9,9 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import decode_where, read_event
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.erasure.purging import Purge, Purging
 from ledger.events import LEDGER_STREAM, ErasureCompleted

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import Stopping
 from ledger.core.reads import NOWHERE, named, read_event
-from ledger.core.who import Who
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7

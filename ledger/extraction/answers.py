@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.memories.answers import Memory
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import load, read_messages
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text

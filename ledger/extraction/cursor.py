@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.events import ExtractionCursorMoved

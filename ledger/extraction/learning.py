@@ -15,9 +15,9 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_event
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import spans
 from ledger.domain.confidence import shown

@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import check_call, is_called_off
 from ledger.core.reads import load
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.english.extractor import EXTRACTOR, Extracted, Extraction

@@ -7,9 +7,9 @@ from copy import deepcopy
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import event_data, read_event, text_of, texts_at
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError
 from ledger.english.salience import GATE, GATES

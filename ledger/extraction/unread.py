@@ -15,9 +15,9 @@ from itertools import accumulate, islice, pairwise
 import msgspec
 from msgspec import Struct
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import NOWHERE, load, named, read_messages, scope_of
-from ledger.core.who import Who
 from ledger.domain import spans, times
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.text import check_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 
 
 class Seed(Answer, frozen=True, kw_only=True):

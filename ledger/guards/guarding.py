@@ -31,7 +31,7 @@ from ledger.log.event_base import NOTHING
 from ledger.values.rules import NAMES
 
 if TYPE_CHECKING:
-    from ledger.core.who import Who
+    from ledger.core.call import Who
 
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # the most cached verdicts, and the most characters of their texts
 SEVERAL_CHARS = 1_000  # the verdict on a longer text is not kept where only its secrets are looked for

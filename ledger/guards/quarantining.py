@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from ledger import events as e
+from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.paging import CAP
 from ledger.core.planning import Stopping
 from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine
 from ledger.core.paging import CAP
 from ledger.core.reads import LIST_LIMIT, listed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.documents.answers import Chunk, Document
 from ledger.interactions.answers import Interaction
 from ledger.memories.answers import Belief, Memory, Provenance

@@ -22,8 +22,8 @@ from ledger.undo.targets import CommandGroup
 from projections.core.conditions import Start
 
 if TYPE_CHECKING:
+    from ledger.core.call import Who
     from ledger.core.engine import Engine
-    from ledger.core.who import Who
 
 PastLedger = TypeVar("PastLedger")  # the class of that name in ledger/api.py, which imports this module
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ledger.core.answer import answer_of
+from ledger.core.call import Time, answer_of
 from ledger.core.engine import ReadingEngine
 from ledger.core.reads import (
     NOWHERE,
@@ -24,7 +24,6 @@ from ledger.core.reads import (
     read_stream,
     scope_of,
 )
-from ledger.core.who import Time
 from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from ledger.core.call import Time
 from ledger.core.engine import Engine
-from ledger.core.who import Time
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text

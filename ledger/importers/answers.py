@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 
 
 class MoveReport(Answer, frozen=True, kw_only=True):

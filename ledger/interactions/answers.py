@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.domain import metadata as pairs_of
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from msgspec.structs import replace
 
 from ledger.core.area import Area, callback
+from ledger.core.call import Who
 from ledger.core.paging import LIMIT, found, page
 from ledger.core.planning import Stopping
 from ledger.core.reads import place_in_time
-from ledger.core.who import Who
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import find_row, load, read_all, read_event, texts_at
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of

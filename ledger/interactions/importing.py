@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ledger.core import given_files
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import Stopping
-from ledger.core.who import Who
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text

@@ -7,13 +7,26 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from typing import NamedTuple
 
 from ledger.log import copies, notes, platform
 from ledger.log.file_lock import lock_of
-from ledger.log.place import Alone
 
 APPLICATION_ID = 0x4C656467  # "Ledg"
 NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+
+class Alone(NamedTuple):
+    """The contents of the file itself, without its -wal, as far as they can be read.
+
+    A checkpoint that readers kept from its end leaves pages of several moments. Then only the first row can be trusted, and
+    a missing first row proves nothing.
+    """
+
+    is_ledger: bool
+    first: bytes = b""  # the head after LedgerCreated
+    position: int = 0  # of the last event; -1 if it cannot be read
+    head: bytes = b""  # after the last event
 
 
 def alone(path: str, *, is_copy: bool = False) -> Alone:

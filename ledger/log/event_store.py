@@ -18,6 +18,7 @@ from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.log import folding
+from ledger.log.envelope import COLUMNS, LogRow
 from ledger.log.failures import find_in_log, may_be_damage, raise_typed, typed
 from ledger.log.past_views import PastViews, Prepare
 from ledger.log.paths import StrPath
@@ -31,7 +32,6 @@ from ledger.log.recorders import (
     Subscription,
     TrackingRecorder,
 )
-from ledger.log.rows import COLUMNS, LogRow
 from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
 from ledger.log.writing import SharedWriting, Transaction, Writing
 
@@ -49,8 +49,8 @@ class EventStore:
         self.is_copy: bool = file.is_copy  # of a log up to a position
         self.find_damage = _no_damage  # settable: finds a damaged row of the projections
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
-        self._writing = Writing(file, self._pool)
-        self._reading = LogSnapshots(self._pool, self._writing.check_open)
+        self.writing = Writing(file, self._pool)
+        self._reading = LogSnapshots(self._pool, self.writing.check_open)
         self._past_views = defaultdict[Prepare, PastViews](lambda: PastViews(self._pool, file.busy_timeout_seconds))
 
     @classmethod
@@ -101,7 +101,7 @@ class EventStore:
         """
         if folding.now.is_on:
             folding.refuse()
-        return self._writing.durable if durable else self._writing.repeatable
+        return self.writing.durable if durable else self.writing.repeatable
 
     def command(self, *, hopes: bool = False) -> AbstractContextManager[Transaction]:
         """Return the context of a command, which may append: ``transact()`` with the lock of the shared log, if there is one.
@@ -115,16 +115,16 @@ class EventStore:
         """
         if folding.now.is_on:
             folding.refuse()
-        return self._writing.hopeful_commands if hopes else self._writing.commands
+        return self.writing.hopeful_commands if hopes else self.writing.commands
 
     @property
     def shared(self) -> SharedWriting | None:
         """Return the way into the log that other machines write to as well; None for a log of this file alone."""
-        return self._writing.shared
+        return self.writing.shared
 
     @shared.setter
     def shared(self, joining: SharedWriting) -> None:
-        self._writing.shared = joining
+        self.writing.shared = joining
 
     @property
     def is_replica(self) -> bool:
@@ -134,35 +134,35 @@ class EventStore:
     @property
     def is_own(self) -> bool:
         """Return True inside a transaction of the calling thread; of a batch, inside the task that opened the batch."""
-        return self._writing.is_own
+        return self.writing.is_own
 
     @property
     def is_of_thread(self) -> bool:
         """Return True inside a transaction of the calling thread, whichever of its tasks opened it."""
-        return self._writing.is_of_thread
+        return self.writing.is_of_thread
 
     @property
     def is_busy(self) -> bool:
         """Return True while a transaction of another thread of this process is open."""
-        return self._writing.is_busy
+        return self.writing.is_busy
 
     def write_now(self, work: Callable[[Transaction], None], *, durable: bool = True) -> bool:
         """Run the work in a transaction and return True; return False without waiting while another writer is active."""
-        return self._writing.now_or_never(work, durable=durable)
+        return self.writing.now_or_never(work, durable=durable)
 
     def check_open(self) -> None:
         """Raise an error if the log is closed, or was opened by the process that this process was forked from."""
-        self._writing.check_open()
+        self.writing.check_open()
 
     def check_closable(self) -> None:
         """Raise ``RejectedError`` inside a transaction of this thread."""
-        if self._writing.is_of_thread and not self._pool.foreign:
+        if self.writing.is_of_thread and not self._pool.foreign:
             raise RejectedError(
                 "this ledger has a transaction under way in this thread; close it after that", rule="closed"
             )
 
     def refuse_writing(self) -> Never:
-        self._writing.refuse()
+        self.writing.refuse()
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class EventStore:
         """Return a context with one moment of the log; inside the thread's own transaction, with the transaction's state."""
         if folding.now.is_on:
             folding.refuse()
-        return _Snapshot(self._writing, self._reading, self.explained)
+        return _Snapshot(self.writing, self._reading, self.explained)
 
     def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
         """Serve every later snapshot from one connection whose TEMP tables come before the file's tables.
@@ -192,7 +192,7 @@ class EventStore:
         """
         if folding.now.is_on:
             folding.refuse()
-        self._writing.check_open()
+        self.writing.check_open()
         try:
             with self._past_views[prepare].lend(prepare) as connection:
                 try:
@@ -280,7 +280,7 @@ class EventStore:
     @contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection outside of any transaction, for SQLite's own ways to copy a whole file."""
-        self._writing.check_open()
+        self.writing.check_open()
         try:
             connection = self._pool.get_connection(is_writer=False)
         except Exception as error:
@@ -301,18 +301,18 @@ class EventStore:
 
     def checkpoint(self) -> bool:
         """Write the whole -wal into the file and empty the -wal; return False if a reader or a writer is busy."""
-        if self._writing.closed or self._pool.foreign or self.readonly:
-            self._writing.refuse()
-        if self._writing.is_of_thread:
+        if self.writing.closed or self._pool.foreign or self.readonly:
+            self.writing.refuse()
+        if self.writing.is_of_thread:
             return False
-        with self._file.hold(), self._writing.exclusively():
+        with self._file.hold(), self.writing.exclusively():
             return self._truncate()
 
     def _truncate(self) -> bool:
         if self._file.place.is_replaced:
             raise StorageError(self.displaced())
         try:
-            return self._file.truncate(self._writing.open_cursor().connection)
+            return self._file.truncate(self.writing.open_cursor().connection)
         except (sqlite3.Error, persistence.PersistenceError) as error:
             raise_typed(error)
 
@@ -322,7 +322,7 @@ class EventStore:
 
     def close(self) -> None:
         """Close the log, after a checkpoint if nobody is busy. A second call and a call in a forked child do nothing."""
-        writing = self._writing
+        writing = self.writing
         if writing.closed or self._pool.foreign:
             return
         self.check_closable()
@@ -339,7 +339,7 @@ class EventStore:
 
     def _close_pool(self) -> None:
         """Close the connections that the store keeps; those of readers under way are closed when their readers end."""
-        own, self._writing.cursor = [self._writing.cursor.connection] if self._writing.cursor else [], None
+        own, self.writing.cursor = [self.writing.cursor.connection] if self.writing.cursor else [], None
         own += [connection for views in self._past_views.values() for connection in views.close()]
         with self._reading.no_longer(self._file.busy_timeout_seconds) as private:
             self._pool.close(unused=[*own, *private])

@@ -11,7 +11,7 @@ from msgspec import MsgspecError
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.log import closed, mapper, sqlite_files
-from ledger.log.rows import GENESIS, digest, link
+from ledger.log.envelope import GENESIS, digest, link
 
 # A damaged row leads to one of these errors. Of SQLite's errors, these codes tell of a page, table or text that is unreadable.
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 from ledger.events import ContentErased
-from ledger.log.rows import GENESIS, link_record
+from ledger.log.envelope import GENESIS, link_record
 
 # position, stream, version, type, state, digest, head, erased_by
 CheckedRow = tuple[int, str, int, str, str, bytes, bytes, int | None]

@@ -19,9 +19,9 @@ from weakref import WeakSet
 from eventsourcing import persistence, sqlite
 
 from ledger.log import platform
+from ledger.log.envelope import GENESIS
 from ledger.log.failures import raise_typed
 from ledger.log.file_lock import forget_parent
-from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import LedgerFile
 
 _TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"

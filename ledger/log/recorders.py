@@ -16,8 +16,8 @@ from eventsourcing.utils import Environment, EnvType
 from ledger.domain.errors import RejectedError
 from ledger.log.paths import check_finished
 from ledger.log.reading import Connection, ConnectionPool, read_tip
-from ledger.log.rows import chained, insert
 from ledger.log.sqlite_files import LedgerFile
+from ledger.log.writing import chained, insert
 
 
 class Datastore(sqlite.SQLiteDatastore):

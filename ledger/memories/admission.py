@@ -13,9 +13,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.command import Writer
 from ledger.core.reads import read_event, read_stream
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.times import moment

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.who import Time
+from ledger.core.call import Time
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.times import moment

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
+from ledger.core.call import Time, Who
 from ledger.core.command import Writer
-from ledger.core.who import Time, Who
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of

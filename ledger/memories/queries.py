@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine, Snapshot
 from ledger.core.reads import (
     NOWHERE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.memories.answers import Belief, Memory, Relation

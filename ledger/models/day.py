@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from ledger.care.answers import Finding
-from ledger.core.clock import now, stored_time
+from ledger.core.call import now, stored_time
 from ledger.core.engine import Engine
 from ledger.core.settings import Settings
 from ledger.domain.errors import RejectedError

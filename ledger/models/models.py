@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.models.naming import as_model
 from ledger.models.port import Model, ModelRequest, NamedSummarizer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.times import moment
 

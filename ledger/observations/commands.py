@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_all, read_stream
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers as document_answers
 from ledger.documents import queries as of_documents

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import NOWHERE, find_row, named
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import event_data, find_row, load, text_of, texts_at
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.ids import message_place
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 
 
 class StateEntry(Answer, frozen=True, kw_only=True):

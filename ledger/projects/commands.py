@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.text import check_reason, check_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.core.engine import Snapshot
 from ledger.core.reads import NOWHERE, load, named, start_behind
 from ledger.projects import answers

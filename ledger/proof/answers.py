@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 
 Part = Literal["log", "pages", "projections"]
 

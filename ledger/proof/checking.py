@@ -8,8 +8,8 @@ from hashlib import sha256
 import msgspec
 
 from ledger.domain.errors import RejectedError
+from ledger.log.envelope import leaf
 from ledger.log.paths import StrPath
-from ledger.log.rows import leaf
 from ledger.proof import answers, kept
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import is_continued, root_above

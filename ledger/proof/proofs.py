@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError, StorageError
-from ledger.log.rows import GENESIS, leaf
+from ledger.log.envelope import GENESIS, leaf
 from ledger.proof import answers
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import Range, consistency_ranges, inclusion_ranges, is_continued, root_above, roots_of

@@ -14,9 +14,9 @@ from ledger.domain.text import one_of
 from ledger.events import LEDGER_STREAM, CheckpointSealed
 from ledger.log import mapper
 from ledger.log.alone import APPLICATION_ID, examining
+from ledger.log.envelope import GENESIS
 from ledger.log.integrity import check_chain
 from ledger.log.paths import StrPath, checked_path
-from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import no_ledger, typed
 from ledger.proof import answers, checkpoints, kept, proofs
 from ledger.proof.kept import Given

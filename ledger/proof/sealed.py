@@ -14,8 +14,8 @@ from msgspec import Struct
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, CheckpointSealed, ContentErased
 from ledger.log import copies, mapper
+from ledger.log.envelope import GENESIS
 from ledger.log.integrity import CheckedRow, ErasedContents
-from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import typed
 from ledger.proof.merkle import Tree
 

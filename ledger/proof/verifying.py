@@ -23,8 +23,8 @@ from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.log import mapper, replica_file
 from ledger.log.alone import APPLICATION_ID
+from ledger.log.envelope import GENESIS
 from ledger.log.integrity import ErasedContents, check_chain, wrong_keys
-from ledger.log.rows import GENESIS
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import answers, branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference

@@ -73,8 +73,8 @@ from projections.views import memories, sessions, summaries
 from projections.views.interactions import BY_RULES
 
 if TYPE_CHECKING:
+    from ledger.core.call import Who
     from ledger.core.engine import ReadingEngine
-    from ledger.core.who import Who
 
 AMONG = ("memories", "chunks", "turns")
 PINNED, SESSION, PROFILE, ANSWER, TURN, LATEST = "pinned", "session", "profile", "answer", "turn", "latest"

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.domain.harmless import FENCE, fence_width, fenced, one_line
 from ledger.domain.text import normalise
 from ledger.english.dates import MONTHS

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine, Snapshot
 from ledger.core.reads import LIST_CAP, NOWHERE, named
-from ledger.core.who import Who
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import counted
 from ledger.english import question
@@ -143,7 +143,7 @@ def index_texts(engine: ReadingEngine) -> None:
         late = any_waits(connection, _TEXT_INDEXES)
     if (late or engine.store.is_own) and not engine.store.readonly:
         with suppress(LedgerError):
-            engine.writer.index_waiting()
+            engine.index_waiting()
 
 
 # --- items ---------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.past import at
 from ledger.core.reads import first_position, read_event, text_of
-from ledger.core.who import Who
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import KINDS, message_id

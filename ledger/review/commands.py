@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import NOWHERE, load, scope_of
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.confidence import ONE, millionths
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError

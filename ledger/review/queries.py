@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine
 from ledger.core.reads import NOWHERE, Place, load, scope_of, start_behind
 from ledger.domain.confidence import shown

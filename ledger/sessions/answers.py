@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import field
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.domain.metadata import Value
 from ledger.sessions.rules import chat_form
 from ledger.sessions.rules.message import Part, readable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.domain.text import one_of
 from ledger.recall.packs import Pack, shown
 from ledger.sessions.rules import excerpts, rendering

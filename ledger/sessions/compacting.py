@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.english.weighing import MessageToWeigh

@@ -12,9 +12,9 @@ from functools import cached_property
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.planning import Stopping, optimistic
 from ledger.core.reads import load, read_known
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import late

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import load
-from ledger.core.who import Who
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, ReadOnlyError
 from ledger.domain.text import check_text

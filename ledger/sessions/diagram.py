@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.domain.harmless import mermaid_label, one_line
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation

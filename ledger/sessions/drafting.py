@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.planning import check_seconds
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.english.weighing import MessageToWeigh

@@ -10,8 +10,8 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.core.call import Time
 from ledger.core.reads import listed
-from ledger.core.who import Time
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of

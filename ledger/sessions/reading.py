@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec import UNSET, Struct
 
-from ledger.core.answer import answer_of
+from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine
 from ledger.core.reads import (
     LIST_LIMIT,

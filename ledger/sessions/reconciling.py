@@ -11,9 +11,9 @@ from itertools import chain, count
 from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
+from ledger.core.call import Who
 from ledger.core.planning import Moved, optimistic
 from ledger.core.reads import event_data
-from ledger.core.who import Who
 from ledger.core.work import Work
 from ledger.domain import times
 from ledger.domain.metadata import event_form, of_row

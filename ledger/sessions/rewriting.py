@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attempts

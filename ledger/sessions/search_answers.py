@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.sessions.answers import Message
 from ledger.types import Page
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import message_place

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import ids, times
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError

@@ -12,11 +12,11 @@ from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.reads import blobs_named
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.log import mapper, replica_file
+from ledger.log.envelope import COLUMNS, GENESIS, LogRow
 from ledger.log.event_store import EventStore
 from ledger.log.file_lock import lock_of
 from ledger.log.paths import StrPath, path_name
 from ledger.log.replica_file import ReplicaRow
-from ledger.log.rows import COLUMNS, GENESIS, LogRow
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tip
 from projections.views import erasures
 

@@ -18,9 +18,9 @@ from ledger.domain.errors import DivergedError, LedgerError, RejectedError, Unre
 from ledger.domain.text import check_text
 from ledger.erasure import redacting, replicas
 from ledger.log import replica_file
+from ledger.log.envelope import GENESIS, LogRow
 from ledger.log.event_store import EventStore
 from ledger.log.replica_file import ReplicaRow
-from ledger.log.rows import GENESIS, LogRow
 from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
 from ledger.log.shared.port import SERVER, TIMEOUT_SECONDS, SharedLog, Tail, Tip
 from ledger.log.writing import SharedWriting, Transaction

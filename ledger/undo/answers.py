@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.core.answer import Answer
+from ledger.core.call import Answer
 from ledger.domain.ids import shortened
 from ledger.memories.answers import Belief
 

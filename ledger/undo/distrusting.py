@@ -13,10 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core import planning
-from ledger.core.answer import answer_of
+from ledger.core.call import Time, Who, answer_of
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import NOWHERE, find_row, first_position, named, read_event
-from ledger.core.who import Time, Who
 from ledger.core.work import Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError

@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core import planning
+from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.planning import Moved, optimistic
 from ledger.core.reads import read_all, read_event
-from ledger.core.who import Who
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import LIST_ITEMS, check_reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.types import Json
 from ledger.values import rules
 

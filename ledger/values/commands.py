@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ledger.core import steps
+from ledger.core.call import Expected, Who
 from ledger.core.engine import Engine
 from ledger.core.reads import event_data, read_event, text_of
-from ledger.core.who import Expected, Who
 from ledger.core.work import Outcome, Work
 from ledger.domain import times
 from ledger.domain.errors import ConflictError, RejectedError, SuspendedError

@@ -25,8 +25,8 @@ from unwritable import as_nobody
 from ledger import Ledger, NotFoundError, StorageError
 from ledger.care import doctor, rebuilding
 from ledger.domain.errors import ConflictError, DamagedError
+from ledger.log.envelope import encode
 from ledger.log.file_lock import lock_of
-from ledger.log.rows import encode
 from ledger.log.sqlite_files import SCHEMA
 from ledger.models.day import DayBounds
 from projections.search import memory_hits as search

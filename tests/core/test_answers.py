@@ -14,7 +14,7 @@ from full import full
 from msgspec import Struct
 
 from ledger import Ledger, LedgerError, Page
-from ledger.core.answer import Answer, answer_of
+from ledger.core.call import Answer, answer_of
 from ledger.domain import confidence
 from ledger.memories.shown import memory
 

@@ -11,7 +11,7 @@ from tampering import raw
 
 from ledger import Ledger, NewerFormatError, RejectedError, events
 from ledger.core import command, folding, reads
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.events import LedgerUpgraded, Text, Traits
 from ledger.guards import guarding, watching
 from ledger.log import mapper

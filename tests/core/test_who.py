@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger, RejectedError
-from ledger.core.who import Who
+from ledger.core.call import Who
 
 SECRET = "password: hunter2x9"
 

@@ -16,7 +16,7 @@ from ledger.domain.spans import merged
 from ledger.erasure import rules as erasure
 from ledger.events import TEXT_FIELDS, Unknown
 from ledger.log import mapper
-from ledger.log.rows import to_stored
+from ledger.log.envelope import to_stored
 
 
 def state_of(name: str) -> str:

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from ledger.log.rows import to_stored
+from ledger.log.envelope import to_stored
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "events.json"

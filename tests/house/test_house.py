@@ -177,7 +177,7 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: 
         "ledger.log.recorders",
         "ledger.log.past_views",
         "ledger.log.sqlite_files",
-        "ledger.log.rows",
+        "ledger.log.envelope",
         "ledger.doors.eventsourcing",  # is for who uses the library
     }
     users = {
@@ -294,8 +294,8 @@ def imported_anywhere(module: ast.Module, product: Modules) -> set[str]:
 
 
 WAYS = {  # call: the most product files whose functions run in it, and the most lines that these files hold
-    "remember": (39, 11_300),
-    "recall": (49, 14_000),
+    "remember": (34, 10_800),
+    "recall": (45, 13_500),
 }
 
 

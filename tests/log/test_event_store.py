@@ -30,9 +30,9 @@ from probe import inside
 from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.log import event_store, sqlite_files
+from ledger.log.envelope import GENESIS, digest, link
 from ledger.log.event_store import EventStore, LogRow
 from ledger.log.integrity import check_chain
-from ledger.log.rows import GENESIS, digest, link
 from ledger.log.sqlite_files import LedgerFile
 
 try:
@@ -913,13 +913,13 @@ def test_a_checkpoint_empties_the_wal_unless_a_reader_is_busy(store):
         count(connection)
         append(store, happened("m_1", 2))
         statements: list[str] = []
-        store._writing.cursor.connection.set_trace_callback(statements.append)
+        store.writing.cursor.connection.set_trace_callback(statements.append)
         assert not store.checkpoint()
         assert [each for each in statements if "PRAGMA" in each][:2] == [
             "PRAGMA busy_timeout = 0",
             "PRAGMA wal_checkpoint(TRUNCATE)",
         ], "it waits for nobody"
-        store._writing.cursor.connection.set_trace_callback(None)
+        store.writing.cursor.connection.set_trace_callback(None)
     assert wal.stat().st_size > 0
     with store.transact():
         assert not store.checkpoint()
@@ -1069,14 +1069,14 @@ def test_a_reader_whose_store_is_closed_after_the_look_at_it_is_told_that_it_is_
     if way == "private":
         reader.fold_privately(lambda connection: None)
     read = {"lent": reader.lent, "past_view": lambda: reader.past_view(lambda connection: None)}
-    check = reader._writing.check_open
+    check = reader.writing.check_open
 
     def check_and_close():
         check()
         reader.close()
 
     with (
-        mock.patch.object(reader._writing, "check_open", check_and_close),
+        mock.patch.object(reader.writing, "check_open", check_and_close),
         mock.patch.object(reader._reading, "_check_open", check_and_close),
         pytest.raises(RejectedError, match="closed"),
         read.get(way, reader.snapshot)(),
@@ -1466,7 +1466,7 @@ def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(stor
     """What SQLite cached while reads failed looks like damage to the next transaction, and to no later one."""
     append(store, happened())
     real, left = (
-        store._writing.cursor,
+        store.writing.cursor,
         [sqlite3.DatabaseError("database disk image is malformed") for _ in range(times)],
     )
 
@@ -1481,13 +1481,13 @@ def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(stor
         def __getattr__(self, name):
             return getattr(real, name)
 
-    store._writing.cursor = Failing()
+    store.writing.cursor = Failing()
     if times == 1:
         append(store, happened(version=2))
     else:
         with pytest.raises(StorageError, match="damaged"):
             append(store, happened(version=2))
-    store._writing.cursor = real
+    store.writing.cursor = real
     assert sound(store)
 
 

@@ -16,8 +16,8 @@ from golden.make import GOLDEN, altered, encoded
 from ledger import DamagedError, Ledger, events
 from ledger.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.log import mapper
+from ledger.log.envelope import encode, to_stored
 from ledger.log.registry import _hints
-from ledger.log.rows import encode, to_stored
 
 
 def test_every_event_is_stored_as_it_always_was() -> None:

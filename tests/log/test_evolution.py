@@ -29,7 +29,7 @@ from ledger import ConflictError, Ledger, LedgerError, UnknownEventError, events
 from ledger.doors.pytest_plugin import GoldenBeliefs, GoldenLedger
 from ledger.events import LedgerUpgraded, Unknown
 from ledger.log import mapper
-from ledger.log.rows import encode, to_stored
+from ledger.log.envelope import encode, to_stored
 from projections.core.digests import projection_digest
 from projections.core.projector import checkpoint, projections
 
@@ -451,7 +451,7 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
             work.emit("ledger", LedgerUpgraded(format=2, least_reader=1, least_writer=2))
             return "ledger"
 
-        from ledger.core.who import Who
+        from ledger.core.call import Who
 
         probe.writer(newer).run("open", Who(actor="ledger"), upgrade)
         position = old.position
@@ -642,7 +642,7 @@ def _decide(ledger: Ledger) -> None:
 
 def mishap(path: str) -> None:
     """A third life: what failed, was passed over, mended, taken back or replaced, and an upgrade that asks for nothing new."""
-    from ledger.core.who import Who
+    from ledger.core.call import Who
     from ledger.interactions import policy as reinforcement
     from ledger.observations import rounds
 

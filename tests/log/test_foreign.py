@@ -17,8 +17,8 @@ from reads import READS, opened, prepared, put
 from tampering import raw
 
 from ledger import DamagedError, Ledger, NewerFormatError, RejectedError, StorageError, UnknownEventError
+from ledger.log.envelope import digest, link
 from ledger.log.event_store import EventStore
-from ledger.log.rows import digest, link
 
 OURS, THEIRS = "ledger.log.event_store", "eventsourcing.sqlite"
 TOPIC = "test_foreign:Dog.Registered"

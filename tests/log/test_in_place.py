@@ -326,7 +326,7 @@ def test_a_checkpoint_that_was_killed_stops_nobody(path, older):
     program = """
 import os, signal, sys
 from ledger import Ledger
-from ledger.log.place import OpenFiles
+from ledger.log.sqlite_files import OpenFiles
 noted = OpenFiles._note
 def note(place, note, *, durable=False):
     noted(place, note, durable=durable)

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from ledger.log.envelope import GENESIS, digest, leaf, link
 from ledger.log.integrity import check_chain
-from ledger.log.rows import GENESIS, digest, leaf, link
 
 
 def chain(states: list[str]) -> list[tuple]:

@@ -12,7 +12,7 @@ from ledger import RejectedError
 from ledger import events as e
 from ledger.domain.errors import DamagedError
 from ledger.log import mapper
-from ledger.log.rows import STATE_BYTES, encode, to_stored
+from ledger.log.envelope import STATE_BYTES, encode, to_stored
 
 
 def test_an_event_above_a_mebibyte_is_refused() -> None:

@@ -20,7 +20,7 @@ from soundness import problems
 from tampering import raw
 
 from ledger import ConflictError, Ledger, NewerFormatError, RejectedError
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.events import LedgerUpgraded
 from ledger.types import EVERYTHING
 from projections.views import memories

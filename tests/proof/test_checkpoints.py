@@ -16,7 +16,7 @@ from places import ROOT
 from tampering import erase, recompute, tamper
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError, StorageError
-from ledger.log.rows import leaf
+from ledger.log.envelope import leaf
 from ledger.proof.checkpoints import Stated, is_signed, parse, private_key, sign
 from ledger.proof.merkle import Tree
 

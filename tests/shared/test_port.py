@@ -9,7 +9,7 @@ import pytest
 from shared_rows import START, erasing, locked, publication, rows_after, states, write
 
 from ledger.domain.errors import BusyError, ConflictError
-from ledger.log.rows import GENESIS
+from ledger.log.envelope import GENESIS
 from ledger.log.shared.port import SharedBlob, SharedLog, Tip
 from tools.shared.double import Double, Server
 

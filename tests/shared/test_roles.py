@@ -13,7 +13,7 @@ pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 import psycopg
 
 from ledger import Ledger, LedgerError, RejectedError, StorageError, shared
-from ledger.log.rows import GENESIS
+from ledger.log.envelope import GENESIS
 from ledger.log.shared.port import Publication, Tip
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server

@@ -17,7 +17,7 @@ from shared_rows import erasing, locked, publication, rows_after, states, write
 pytest.importorskip("psycopg", reason="the driver psycopg is not installed")
 
 from ledger.domain.errors import ConflictError, LedgerError, UnknownOutcomeError, UnreachableError
-from ledger.log.rows import link
+from ledger.log.envelope import link
 from ledger.log.shared.connections import LostError, MessageConnection
 from ledger.log.shared.postgres import PostgresLog
 from tools.shared.server import Server

@@ -13,7 +13,7 @@ from soundness import contents
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain.errors import UnknownOutcomeError
-from ledger.log.rows import Stored
+from ledger.log.envelope import Stored
 from ledger.log.shared import joining
 from ledger.types import Project
 from projections.views import graph

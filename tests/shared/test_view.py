@@ -21,10 +21,11 @@ from eventsourcing.postgres import PostgresApplicationRecorder
 
 from ledger.domain.errors import ConflictError
 from ledger.doors.eventsourcing import make_view, shared_recorder
-from ledger.log.rows import LogRow, chained
+from ledger.log.envelope import LogRow
 from ledger.log.shared.port import Tip
 from ledger.log.shared.postgres import PostgresLog
 from ledger.log.shared.schema import view_of
+from ledger.log.writing import chained
 from tools.shared.server import Server
 
 try:

@@ -38,8 +38,8 @@ import msgspec
 from ledger import Ledger, PastLedger
 from ledger.core.reads import decode_range
 from ledger.events import TYPES, Envelope
+from ledger.log.envelope import COLUMNS
 from ledger.log.integrity import ErasedContents, check_chain
-from ledger.log.rows import COLUMNS
 from ledger.log.writing import Writing
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, LedgerError
-from ledger.log.rows import GENESIS, link
+from ledger.log.envelope import GENESIS, link
 from ledger.types import Event
 from tools import inside
 from tools.crash.bits import QUICK, fill, later, outside_of, verified

@@ -20,7 +20,7 @@ import projections.core.projector
 import projections.core.rebuild
 import projections.views.erasures
 from ledger import Ledger, LedgerError, Session
-from ledger.core.who import Who
+from ledger.core.call import Who
 from ledger.events import LEDGER_STREAM
 from ledger.sessions import writing
 from ledger.sessions.rules.window import CONDENSED, LEAF

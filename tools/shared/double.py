@@ -12,7 +12,7 @@ from typing import Any
 
 from ledger import Ledger
 from ledger.domain.errors import BusyError, ConflictError, UnknownOutcomeError, UnreachableError
-from ledger.log.rows import GENESIS, LogRow
+from ledger.log.envelope import GENESIS, LogRow
 from ledger.log.shared.port import BETWEEN, OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from tools import inside
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import closing
 from multiprocessing.connection import Connection
 
-from ledger.log.rows import GENESIS, LogRow, digest, link
+from ledger.log.envelope import GENESIS, LogRow, digest, link
 from ledger.log.shared.listening import notice_of
 from ledger.log.shared.port import Publication, Tip
 from ledger.log.shared.postgres import PostgresLog

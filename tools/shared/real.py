@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.domain.errors import UnreachableError
-from ledger.log.rows import LogRow
+from ledger.log.envelope import LogRow
 from ledger.log.shared.connections import LostError, MessageConnection
 from ledger.log.shared.port import OnNews, Publication, Replica, SharedBlob, Tail, Tip
 from ledger.log.shared.postgres import PostgresLog

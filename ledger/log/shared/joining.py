@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from ledger.domain.errors import DivergedError, StorageError
 from ledger.events import ContentErased
-from ledger.log.rows import LogRow, Outgoing, digest, link
+from ledger.log.envelope import LogRow, digest, link
 from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tail, Tip
-from ledger.log.writing import OutdatedError, Transaction
+from ledger.log.writing import OutdatedError, Outgoing, Transaction
 
 TAIL = 1_000  # the most events that are taken in while the lock of the shared log is held
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from ledger.log.rows import LogRow
+from ledger.log.envelope import LogRow
 
 SERVER = "(PostgreSQL)"  # stands among the machines after an erasure, until VACUUM has removed the text from its tables
 BETWEEN = "\x1f"  # between the name of a machine and the id of its file, where both are one text

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, UnknownOutcomeError
-from ledger.log.rows import GENESIS, LogRow
+from ledger.log.envelope import GENESIS, LogRow
 from ledger.log.shared.connections import (
     GRACE_SECONDS,
     LostError,

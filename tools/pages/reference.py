@@ -132,7 +132,8 @@ def known_calls() -> frozenset[str]:
 CONTENTS = (
     "# Python API",
     "",
-    "Look up here what every call takes and gives. `ledger` is an open `Ledger`, `session` is `ledger.session(name)`.",
+    "Look up here what every call takes and gives, and the [calls of a ledger itself](#ledger). `ledger` is an open `Ledger`,",
+    "`session` is `ledger.session(name)`.",
     "",
     "- **Who.** `Ledger.open` and `ledger.bind` say for which user every call works and who acts. A call for one user",
     "  cannot see, name or match what another user's agent remembers; another user's id is `NotFoundError`.",
@@ -165,16 +166,13 @@ COMMANDS = (
     "",
 )
 PAGES = {
-    "api-ledger": ("The ledger", "open a ledger, record, decide, ask, change, undo and erase", ("",)),
     "api-records": (
-        "Records",
-        "memories, turns, documents, values, observations, conflicts, merges and the graph",
-        ("memories", "interactions", "documents", "values", "observations", "conflicts", "merges", "graph"),
-    ),
-    "api-session": (
-        "Conversations and projects",
-        "one conversation, its summaries, all conversations and projects",
-        ("session", "session.summaries", "sessions", "projects"),
+        "Records and conversations",
+        "memories, turns, documents, values, observations, conflicts, merges, the graph, conversations and projects",
+        (
+            *("memories", "interactions", "documents", "values", "observations", "conflicts", "merges", "graph"),
+            *("session", "session.summaries", "sessions", "projects"),
+        ),
     ),
     "api-operations": (
         "History and operations",
@@ -257,12 +255,13 @@ def _commands() -> str:
 
 
 def _contents(areas: dict[str, type]) -> str:
-    rows = [*CONTENTS, "", "| page | calls |", "|---|---|"]
+    own = [*_of_area("ledger", areas["ledger"])]
+    rows = [*CONTENTS, "", "| page | calls |", "|---|---|", _row_of_calls("The ledger", "#ledger", own)]
     for name, (title, _, _) in PAGES.items():
         if not _areas_of(name, areas):
             continue
-        calls = [method.name for prefix, area in _areas_of(name, areas) for method in _of_area(prefix, area)]
-        rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
+        calls = [method for prefix, area in _areas_of(name, areas) for method in _of_area(prefix, area)]
+        rows.append(_row_of_calls(title, f"{name}.md", calls))
     rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
     options = [*fields_of("GroupOptions"), *fields_of("WriteOptions")]
@@ -288,8 +287,16 @@ def _contents(areas: dict[str, type]) -> str:
         "## The past",
         "",
         f"`ledger.at(moment)` is a `PastLedger`. It has {_listed(past)}; of a namespace the reads.",
+        "",
+        "## `ledger`",
+        "",
+        *(row for method in own for row in _entry(method)),
     ]
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows).rstrip() + "\n"
+
+
+def _row_of_calls(title: str, target: str, calls: Sequence[Method]) -> str:
+    return f"| [{title}]({target}) | {' · '.join(f'`{call.name}`' for call in calls)} |"
 
 
 def _errors() -> Iterator[tuple[str, Doc]]:
@@ -317,18 +324,13 @@ def _of_area(prefix: str, area: type) -> Iterator[Method]:
 
 def _page(name: str, areas: dict[str, type]) -> str:
     title, about, _ = PAGES[name]
-    rows = [f"# Python API: {title[0].lower()}{title[1:]}", "", f"Look up here the calls that {_phrase(name, about)}."]
+    rows = [f"# Python API: {title[0].lower()}{title[1:]}", "", f"Look up here the calls that are about {about}."]
     rows += ["What many calls share is explained once in [Python API](api.md#parameters-that-many-calls-share).", ""]
     for prefix, area in _areas_of(name, areas):
-        if prefix != "ledger":
-            rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
+        rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
         for method in _of_area(prefix, area):
             rows += _entry(method)
     return "\n".join(rows).rstrip() + "\n"
-
-
-def _phrase(name: str, about: str) -> str:
-    return about if name == "api-ledger" else f"are about {about}"
 
 
 def _entry(method: Method) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from projections.core.projector import projections
 from projections.core.rows import AsOf, Table, TextIndex
-from projections.views.control import VOIDED, WERE_VOIDED
+from projections.core.subjects import VOIDED, WERE_VOIDED
 
 MOMENT = "(SELECT position FROM temp.moment)"
 HEAD = 2**62  # a position after the end of every log, for "everything that is committed"

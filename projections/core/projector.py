@@ -19,7 +19,7 @@ from ledger.domain.errors import DamagedError
 from ledger.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sql_views, sqlite
 from projections.core.rows import FoldLog, ProjectionRows, Table, TextIndex, parted
-from projections.core.subjects import EVERYTHING, BuiltinProjection, Family, SubjectChange
+from projections.core.subjects import EVERYTHING, VOIDED, BuiltinProjection, Family, SubjectChange
 from projections.search import memory_hits as search
 from projections.search import passages, restatable
 from projections.views import (
@@ -323,7 +323,7 @@ class Projector:
         """Return the events of each stream, each event with True if it is in effect."""
         events_of = self._log.streams(streams, up_to)
         positions = [event.position for events in events_of.values() for event in events]
-        voided = {row[0] for row in rows.within(control.VOIDED, "position", [(at, at) for at in positions])}
+        voided = {row[0] for row in rows.within(VOIDED, "position", [(at, at) for at in positions])}
         return {
             stream: [(event, event.position not in voided) for event in events] for stream, events in events_of.items()
         }

@@ -163,6 +163,24 @@ def end(rows: ProjectionRows, live: Table, closed: Table, row: Values, position:
     rows.append(closed, (*row, position))
 
 
+# An event is void while it has a row here. An undo and a distrust of the same event make two rows.
+VOIDED = Table(
+    "voided",
+    ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
+    ("position", "from_position"),
+    (("act", ""),),
+    rowid=False,
+    then=AsOf("from_position", closed="were_voided"),
+)
+WERE_VOIDED = ended(VOIDED, "were_voided")
+
+
+def since(rows: ProjectionRows, position: int) -> int | None:
+    """Return the position since which an event is void, or None if the event is in effect."""
+    voiding = rows.find(VOIDED, ("position",), (position,))
+    return min((row[1] for row in voiding), default=None)
+
+
 def keep(change: SubjectChange, rows: ProjectionRows, family: Family[S]) -> None:
     """Write the new state as the current row, and the old row with the position that ended it into the closed table."""
     if change.old is not None:

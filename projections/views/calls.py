@@ -11,8 +11,7 @@ from ledger.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns, reader
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
-from projections.core.subjects import SubjectChange
-from projections.views.control import since
+from projections.core.subjects import SubjectChange, since
 
 
 class ModelCallRow(Struct, frozen=True):

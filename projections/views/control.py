@@ -27,7 +27,7 @@ from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
-from projections.core.subjects import EVERYTHING, SubjectChange, end, ended
+from projections.core.subjects import EVERYTHING, VOIDED, WERE_VOIDED, SubjectChange, end, ended, since
 
 KEYS = Table(
     "keys",
@@ -76,16 +76,6 @@ REFUSALS = Table(
     (),
     then=AsOf("position"),
 )
-# An event is void while it has a row here. An undo and a distrust of the same event make two rows.
-VOIDED = Table(
-    "voided",
-    ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
-    ("position", "from_position"),
-    (("act", ""),),
-    rowid=False,
-    then=AsOf("from_position", closed="were_voided"),
-)
-WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
 class DistrustedSource(Struct, frozen=True):
@@ -221,12 +211,6 @@ class InEffect:
     def _policies(self, rows: ProjectionRows, ranges: Sequence[tuple[int, int]]) -> None:
         for row in rows.within(POLICIES, "from_position", ranges):
             rows.put(POLICIES, row[:2], (*row[:3], since(rows, row[1])))
-
-
-def since(rows: ProjectionRows, position: int) -> int | None:
-    """Return the position since which an event is void, or None if the event is in effect."""
-    voiding = rows.find(VOIDED, ("position",), (position,))
-    return min((row[1] for row in voiding), default=None)
 
 
 def acts_on(rows: ProjectionRows, positions: Sequence[int]) -> dict[int, set[str]]:

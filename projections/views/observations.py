@@ -31,9 +31,9 @@ from projections.core.rows import (
     checked,
     rows_among,
 )
-from projections.core.subjects import SubjectChange, end, ended, family, keep
+from projections.core.subjects import SubjectChange, end, ended, family, keep, since
 from projections.search.text_hits import source_of
-from projections.views import control, documents
+from projections.views import documents
 from projections.views.quarantine import free
 from projections.views.sessions import hides
 
@@ -191,7 +191,7 @@ class Consolidations:
             rows.put(CONSOLIDATIONS, (event.position,), (event.position, *values, error, envelope.recorded_at, None))
         elif isinstance(data, WAYS_BACK):
             for row in rows.within(CONSOLIDATIONS, "position", data.ranges):
-                rows.put(CONSOLIDATIONS, row[:1], (*row[:-1], control.since(rows, row[0])))
+                rows.put(CONSOLIDATIONS, row[:1], (*row[:-1], since(rows, row[0])))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

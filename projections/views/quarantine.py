@@ -15,8 +15,7 @@ from ledger.memories.state import ERASED
 from projections.core.codec import columns, reader
 from projections.core.conditions import Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among
-from projections.core.subjects import SubjectChange, end, ended
-from projections.views.control import since
+from projections.core.subjects import SubjectChange, end, ended, since
 
 
 class QuarantinedSubject(Struct, frozen=True):

@@ -112,7 +112,7 @@ for _name in [each for each in os.environ if each.startswith(("LEDGER_", "MEMORY
 def folded_from_zero(ledger: Ledger) -> str:
     """The digest of the projections of a ledger's log, folded into tables in memory (``rebuild()`` has its own tests)."""
     with folded(ledger) as copy:
-        return digest(copy, probe.writer(ledger).secret)
+        return digest(copy)
 
 
 _free: list[sqlite3.Connection] = []

@@ -29,7 +29,7 @@ from ledger.proof import digests
 from ledger.proof.verifying import verify
 from projections.core import sql_views, sqlite
 from projections.core.digests import projection_digest
-from projections.core.projector import cut_off, projections
+from projections.core.projector import ALL, cut_off, names
 from projections.core.rebuild import FRESH, OLD, prefixed
 
 Progress = Callable[[int, int], None]
@@ -183,16 +183,14 @@ def _recovered(
     differing: tuple[str, ...] = ()
     if backup_digests is not None and not suspended and not readonly:
         with engine.store.snapshot() as connection:
-            now = _digests(connection, engine.secret)
+            now = _digests(connection)
         differing = tuple(sorted(name for name in backup_digests if backup_digests[name] != now[name]))
     erased = _erase_again(engine, certificates)
     return {
         "events": engine.store.head()[0],
         "head": engine.store.head()[1].hex(),
         "digest": digests.of_rows(engine),
-        "rebuilt": ()
-        if readonly
-        else tuple(sorted({projection.name for projection in projections(engine.secret)} - suspended)),
+        "rebuilt": () if readonly else tuple(sorted({*names()} - suspended)),
         "suspended": tuple(sorted(suspended)),
         "compared": backup_digests is not None and not suspended and not readonly,
         "differing": differing,
@@ -309,12 +307,12 @@ def _digests_in_backup(connection: sqlite3.Connection) -> dict[str, str] | None:
         raise StorageError("the log is damaged: position 1 is not the creation of a ledger")
     created = owner(connection, first.data)
     secret = bytes.fromhex(created.secret)
-    return _digests(connection, secret) if tables_fit(connection, secret, created.ledger_id) == frozenset() else None
+    return _digests(connection) if tables_fit(connection, secret, created.ledger_id) == frozenset() else None
 
 
-def _digests(connection: sqlite3.Connection, secret: bytes) -> dict[str, str]:
+def _digests(connection: sqlite3.Connection) -> dict[str, str]:
     by_name = {}
-    for projection in projections(secret):
+    for projection in ALL:
         by_name[projection.name] = "cannot be read"
         with suppress(sqlite3.DatabaseError):
             by_name[projection.name] = projection_digest(connection, projection.tables)

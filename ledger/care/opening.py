@@ -446,7 +446,7 @@ def _first_event(store: EventStore, default: Who, clock: Clock, random: Random, 
         secret = bytes.fromhex(created.secret)
         if not exists(transaction.connection, "checkpoint"):  # only the log was made here
             create_tables(transaction.connection)
-        write_checkpoints(transaction.connection, secret, created.ledger_id, 0, GENESIS)
+        write_checkpoints(transaction.connection, created.ledger_id, 0, GENESIS)
         writer = Writer(store, secret, created.ledger_id, clock, random)
 
         def body(work: Work) -> str:

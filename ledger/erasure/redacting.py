@@ -43,7 +43,7 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
     writer.rows.flush()
     gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
     engine.erased_vectors |= dict.fromkeys(gone)
-    refolding.empty(connection, writer.secret, writer.projector.suspended)
+    refolding.empty(connection, writer.projector.suspended)
     if writer.tables.own is not None:
         writer.tables.own.erased(connection, transaction.position)
     else:

@@ -15,7 +15,7 @@ from projections.views.memories import MemoryFilter
 def of_rows(engine: ReadingEngine) -> str:
     """Return a SHA-256 (hex) over all rows of all projections except the text index; every rebuild gives the same."""
     with engine.reading(stale=True) as connection:
-        return digests.digest(connection, engine.secret)
+        return digests.digest(connection)
 
 
 def of_beliefs(engine: ReadingEngine, user: str) -> str:

@@ -34,7 +34,7 @@ from ledger.proof.schema_check import differences
 from ledger.proof.sealed import CheckedTip, Progress, Seal, counted, erasures, head_at, rows_after, seals
 from projections.core import packed, shadow
 from projections.core.own import Definition
-from projections.core.projector import cut_off, missing, projections
+from projections.core.projector import cut_off, missing, versions
 from projections.core.rows import Packed, Table, TextIndex
 from projections.core.sqlite import integrity_problems
 from projections.core.subjects import BuiltinProjection
@@ -218,7 +218,7 @@ class _Verification:
             recorded = dict(self._connection.execute("SELECT name, version FROM main.projections").fetchall())
         except sqlite3.Error:
             return True
-        return recorded == {projection.name: projection.version for projection in projections(b"")}
+        return recorded == versions()
 
     # --- the log -------------------------------------------------------------------------------------------------
 

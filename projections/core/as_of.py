@@ -12,7 +12,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from projections.core.projector import projections
+from projections.core.projector import ALL
 from projections.core.rows import AsOf, Table, TextIndex
 from projections.core.subjects import VOIDED, WERE_VOIDED
 
@@ -91,7 +91,7 @@ def drop_folded(connection: sqlite3.Connection) -> None:
 
 def tables() -> Iterator[Table | TextIndex]:
     """Return the tables of every projection."""
-    return (table for projection in projections(bytes(32)) for table in projection.tables)
+    return (table for projection in ALL for table in projection.tables)
 
 
 def stand(connection: sqlite3.Connection, position: int) -> None:

@@ -11,7 +11,7 @@ from msgspec import MsgspecError
 
 from ledger.domain import metadata
 from ledger.domain.errors import DamagedError
-from projections.core.projector import FAMILIES, projections
+from projections.core.projector import ALL, FAMILIES
 from projections.core.rows import Table, TextIndex, Values, check
 from projections.views import audit, control, documents, sessions, summaries
 
@@ -39,7 +39,7 @@ _NAMED = {  # columns that hold the position of an event, and the event's possib
 
 def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> DamagedError | None:
     """Return the error of the first damaged row, or None; all rows of the named projections, or of all, are read."""
-    for projection in projections(b""):
+    for projection in ALL:
         for table in projection.tables if not names or projection.name in names else ():
             for part in _parts(table):
                 if (damaged := _first_damage(connection, part)) is not None:

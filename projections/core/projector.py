@@ -92,20 +92,20 @@ def projections(secret: bytes, log: FoldLog | None = None) -> tuple[BuiltinProje
     )
 
 
-_ALL = projections(b"")  # for their names, versions and tables
+ALL = projections(b"")  # for their names, versions and tables; without the secret and the log they cannot fold
 _READERS = {  # the names of the projections that read the states of each kind of subject
-    kind: tuple(projection.name for projection in _ALL if kind in projection.follows) for kind in FAMILIES
+    kind: tuple(projection.name for projection in ALL if kind in projection.follows) for kind in FAMILIES
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all projections."""
-    return tuple(projection.name for projection in _ALL)
+    return tuple(projection.name for projection in ALL)
 
 
 def versions() -> dict[str, int]:
     """Return the version of each projection, by name."""
-    return {projection.name: projection.version for projection in _ALL}
+    return {projection.name: projection.version for projection in ALL}
 
 
 def read_by(name: str) -> frozenset[str]:
@@ -125,7 +125,7 @@ def read_by(name: str) -> frozenset[str]:
 def tables_of(names: Collection[str]) -> dict[str, str]:
     """Return each table of the named projections, with the name of its projection."""
     owners: dict[str, str] = {}
-    for projection in _ALL:
+    for projection in ALL:
         if projection.name in names:
             owners |= {table.name: projection.name for table in projection.tables}
             owners |= {
@@ -137,7 +137,7 @@ def tables_of(names: Collection[str]) -> dict[str, str]:
 def text_indexes() -> list[tuple[str, TextIndex]]:
     """Return every text index, with the name of its projection."""
     return [
-        (projection.name, table) for projection in _ALL for table in projection.tables if isinstance(table, TextIndex)
+        (projection.name, table) for projection in ALL for table in projection.tables if isinstance(table, TextIndex)
     ]
 
 
@@ -388,27 +388,25 @@ def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> No
 
 
 def write_checkpoints(
-    connection: sqlite3.Connection, secret: bytes, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
+    connection: sqlite3.Connection, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
 ) -> None:
     """Write the checkpoints anew with the next generation, after the tables were replaced."""
     suspended = {name: (at, error) for name, at, error in poisoned}
     (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM checkpoint").fetchone()
     connection.execute("DELETE FROM projections")
-    rows = [_checkpoint_row(projection, suspended) for projection in projections(secret)]
+    rows = [_checkpoint_row(projection, suspended) for projection in ALL]
     connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
     shared = (ledger_id, generation, position, head)
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
 
 
-def write_checkpoints_of(
-    connection: sqlite3.Connection, secret: bytes, names: Collection[str], poisoned: Poisoned
-) -> None:
+def write_checkpoints_of(connection: sqlite3.Connection, names: Collection[str], poisoned: Poisoned) -> None:
     """Write the checkpoints of these projections, after only their tables were replaced.
 
     The other projections must stand at the same position.
     """
     suspended = {name: (at, error) for name, at, error in poisoned}
-    rows = [_checkpoint_row(projection, suspended) for projection in projections(secret) if projection.name in names]
+    rows = [_checkpoint_row(projection, suspended) for projection in ALL if projection.name in names]
     connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
     connection.execute("UPDATE checkpoint SET generation = generation + 1 WHERE id = 1")
 
@@ -433,17 +431,17 @@ def create_checkpoints(connection: sqlite3.Connection, *, temporary: bool = Fals
 
 def create_tables(connection: sqlite3.Connection, *, temporary: bool = False) -> None:
     create_checkpoints(connection, temporary=temporary)
-    for projection in projections(b""):
+    for projection in ALL:
         for table in projection.tables:
             sqlite.create(connection, table, "temp." if temporary else "", fresh=True)
     if not temporary:
         sql_views.create_views(connection)
 
 
-def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
+def create_all(connection: sqlite3.Connection, ledger_id: str, *, temporary: bool = False) -> None:
     """Create all tables, empty, and the checkpoints; temporary tables hide those of the file on this connection."""
     create_tables(connection, temporary=temporary)
-    write_checkpoints(connection, secret, ledger_id, 0, bytes(32))
+    write_checkpoints(connection, ledger_id, 0, bytes(32))
 
 
 def belongs_to(connection: sqlite3.Connection, ledger_id: str) -> None:

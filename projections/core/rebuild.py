@@ -26,9 +26,9 @@ from ledger.log.sqlite_files import PARTS, REPLICA
 from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
 from projections.core.projector import (
+    ALL,
     Projector,
     create_checkpoints,
-    projections,
     write_checkpoints,
     write_checkpoints_of,
 )
@@ -135,7 +135,7 @@ class Rebuild:
             if not digest:
                 return position, ""
             with self._log.snapshot() as connection:
-                return position, digests.digest(connection, self._secret)
+                return position, digests.digest(connection)
 
     def drop_remains(self) -> None:
         """Drop the tables that killed rebuilds left, so that an erased text stays in none of them."""
@@ -196,15 +196,10 @@ class Rebuild:
         return len(self.names) == len(projector.names())
 
     def _tables(self) -> list[Table | TextIndex]:
-        return [table for projection in projections(self._secret) for table in projection.tables]
+        return [table for projection in ALL for table in projection.tables]
 
     def _switching(self) -> list[Table | TextIndex]:
-        return [
-            table
-            for projection in projections(self._secret)
-            if projection.name in self.names
-            for table in projection.tables
-        ]
+        return [table for projection in ALL if projection.name in self.names for table in projection.tables]
 
     def _catch_up(self, position: int) -> int:
         """Fold batches until at most a tail of the log is left; no lock is held while a batch is folded."""
@@ -278,9 +273,9 @@ class Rebuild:
                     sqlite.rename(connection, name, OLD + name)
                 connection.execute("DROP TABLE projections")  # an older version may have created it with other columns
                 create_checkpoints(connection)
-                write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
+                write_checkpoints(connection, self._ledger_id, *at, self._projector.poisoned)
             else:
-                write_checkpoints_of(connection, self._secret, self.names, self._projector.poisoned)
+                write_checkpoints_of(connection, self.names, self._projector.poisoned)
             create_views(connection)
             position = int(transaction.position)
             switched(transaction, self._projector)
@@ -294,7 +289,7 @@ class Rebuild:
         versions: set[tuple[str, int]] = set()
         with suppress(sqlite3.OperationalError):  # the other version's table may have other columns
             versions = set(connection.execute("SELECT name, version FROM projections"))
-        if versions == {(projection.name, projection.version) for projection in projections(self._secret)}:
+        if versions == {*projector.versions().items()}:
             return []
         known = {table.name for table in self._tables()} | PARTS | OTHERS
         names = (name for name, _ in prefixed(connection, "") if name not in known and name.isidentifier())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from ledger.events import LEDGER_STREAM, AnyEvent
-from projections.core.projector import Projector, create_all, projections
+from projections.core.projector import ALL, Projector, create_all
 from projections.core.rows import Index, ProjectionRows, Table, TextIndex, Values
 from projections.core.sqlite import SQLiteRows, create, drop
 
@@ -73,7 +73,7 @@ class Fold:
     ) -> None:
         ordered = sorted(events, key=lambda event: event.position)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-            create_all(connection, secret, "")
+            create_all(connection, "")
             fold, rows = Projector(secret, _Excerpt(ordered, blob), suspended), _Apart(connection)
             for event in ordered:
                 fold.fold(event, rows)
@@ -84,7 +84,7 @@ class Fold:
             self.texts = rows.texts
             self.rows: dict[Table, Counter[Values]] = {
                 table: Counter(map(tuple, connection.execute(f"SELECT * FROM {table.name}")))
-                for projection in projections(secret)
+                for projection in ALL
                 for table in projection.tables
                 if isinstance(table, Table) and not table.derived
             }
@@ -138,9 +138,9 @@ def _append_again(
         rows.append(table, row)
 
 
-def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str]) -> None:
+def empty(connection: sqlite3.Connection, suspended: Iterable[str]) -> None:
     """Empty the tables of the suspended projections, whose rows may still hold erased texts."""
-    for projection in projections(secret):
+    for projection in ALL:
         if projection.name in suspended:
             for table in projection.tables:
                 if isinstance(table, TextIndex):

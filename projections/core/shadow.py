@@ -78,7 +78,7 @@ def fold_into(
     Projections that could not be folded are in the projector's ``suspended``. Temporary tables hide those of the file on this
     connection.
     """
-    create_all(connection, secret, ledger_id, temporary=temporary)
+    create_all(connection, ledger_id, temporary=temporary)
     fold = Projector(secret, log)
     if begun := not connection.in_transaction:
         connection.execute("BEGIN")

@@ -68,7 +68,7 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
         ledger.history.distrust("chat", kind="session")
         ledger.undo(ledger.position, cascade=True)
         with probe.store(ledger).snapshot() as connection, closing(sqlite3.connect(":memory:")) as copy:
-            projector.create_all(copy, probe.writer(ledger).secret, ledger.id)
+            projector.create_all(copy, ledger.id)
             log = FoldReading(lambda: connection)
             fold = projector.Projector(probe.writer(ledger).secret, log)
             fold.all = tuple(Watched(each, seen) for each in fold.all)

@@ -194,14 +194,14 @@ class Folds:
         for (table,) in tables:
             self._copy.execute(table)
         self._secret = inside.secret(ledger)
-        create_all(self._copy, self._secret, ledger.id)
+        create_all(self._copy, ledger.id)
         self._log, self._rows = FoldReading(lambda: self._copy), SQLiteRows(self._copy)
         self._projector = Projector(self._secret, self._log)
 
     def _note(self, event: AnyEvent, rows: Sequence[Any], *, last: bool) -> None:
         self._known.append((rows[-1][6], rows[-1][7]))
         if last or self.every:
-            self.digests[_mark(rows)] = digest(self._copy, self._secret)
+            self.digests[_mark(rows)] = digest(self._copy)
         self.commands.append(event.envelope.command_id)
         blobs = [
             value for value in map(event.data.__getattribute__, event.data.__struct_fields__) if type(value) is Blob

@@ -54,14 +54,16 @@ FAMILIES: dict[str, Family[Any]] = {
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations", "v": "values"}
 _SHORT = frozenset("migko")  # kinds whose streams are short, so that many are read at once
-_BESIDES = {"documents": ("passages",)}  # projections that read rows of another projection, and not only its states
 ESSENTIAL = ("in_effect", "keys", "memories")  # no command can be decided while one of these is suspended
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
 
 
 def projections(secret: bytes, log: FoldLog | None = None) -> tuple[BuiltinProjection, ...]:
-    """Return all projections, in the order in which they fold; they need the log only to fold."""
+    """Return all projections, in the order in which they fold; they need the log only to fold.
+
+    A projection stands after those that it ``reads``. Any other order gives the same rows.
+    """
     return (
         control.InEffect(),
         memories.MemoriesProjection(),
@@ -118,7 +120,8 @@ def read_by(name: str) -> frozenset[str]:
         if projection not in readers:
             readers.add(projection)
             kinds = (kind for kind, owner in OWNERS.items() if owner == projection)
-            waiting += [*_BESIDES.get(projection, ()), *(reader for kind in kinds for reader in _READERS[kind])]
+            waiting += [other.name for other in ALL if projection in other.reads]
+            waiting += [reader for kind in kinds for reader in _READERS[kind]]
     return frozenset(readers)
 
 

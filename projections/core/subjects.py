@@ -82,8 +82,9 @@ class BuiltinProjection(Protocol):
     """A named and versioned set of tables that are a function of the log.
 
     ``follows`` lists the kinds of subjects ("m") and the names of events that the projection receives, or is ``EVERYTHING`` for
-    each event once. After an undo, it also receives the changes of the listed kinds. Each row must belong to one subject or to
-    one event. A total over several subjects is not allowed: an erasure folds the touched subjects again, apart from all others
+    each event once. After an undo, it also receives the changes of the listed kinds. ``reads`` names the projections whose rows
+    a fold reads besides its own; they come first in the order of all projections. Each row must belong to one subject or to one
+    event. A total over several subjects is not allowed: an erasure folds the touched subjects again, apart from all others
     (``refolding``), and would count them twice.
     """
 
@@ -93,6 +94,8 @@ class BuiltinProjection(Protocol):
     def version(self) -> int: ...
     @property
     def follows(self) -> frozenset[str]: ...
+    @property
+    def reads(self) -> tuple[str, ...]: ...
     @property
     def tables(self) -> tuple[Table | TextIndex, ...]: ...
 

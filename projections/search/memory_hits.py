@@ -31,7 +31,7 @@ SEARCH = TextIndex("search", ("content", "words"), WAITING, lambda kept: (indexe
 
 
 class MemorySearchProjection:
-    name, version, follows = "search", 4, frozenset("m")
+    name, version, follows, reads = "search", 4, frozenset("m"), ()
     tables = (SEARCH, WAITING)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -125,7 +125,7 @@ SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAG
 
 
 class Passages:
-    name, version, follows = "passages", 7, frozenset("idsv")
+    name, version, follows, reads = "passages", 7, frozenset("idsv"), ("documents",)
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: FoldLog | None) -> None:

@@ -24,7 +24,7 @@ RESTATABLE = packed("restatable")
 
 
 class Restatable:
-    name, version, follows = "restatable", 5, frozenset("m")
+    name, version, follows, reads = "restatable", 5, frozenset("m"), ()
     tables = (RESTATABLE, RESTATABLE.waiting)
 
     def __init__(self, secret: bytes) -> None:

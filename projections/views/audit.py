@@ -53,7 +53,7 @@ AUDIT = Table(
 
 
 class Audit:
-    name, version, follows = "audit", 1, EVERYTHING
+    name, version, follows, reads = "audit", 1, EVERYTHING, ()
     tables = (AUDIT,)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

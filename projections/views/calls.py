@@ -50,7 +50,7 @@ CALLS = Table(
 
 
 class Calls:
-    name, version = "model_calls", 3
+    name, version, reads = "model_calls", 3, ("in_effect",)
     follows = frozenset(kind.__name__ for kind in (ModelCalled, ModelCallFailed, *WAYS_BACK))
     tables = (CALLS,)
 

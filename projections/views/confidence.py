@@ -48,7 +48,7 @@ _OF_ACTS = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of undos, red
 
 
 class Confidence:
-    name, version, follows = "confidence", 2, frozenset("m")
+    name, version, follows, reads = "confidence", 2, frozenset("m"), ()
     tables = (STEPS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -36,7 +36,7 @@ about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
 class ConflictsProjection:
-    name, version, follows = "conflicts", 2, frozenset("k")
+    name, version, follows, reads = "conflicts", 2, frozenset("k"), ()
     tables = (CONFLICTS, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -148,7 +148,7 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 class Keys:
-    name, version, follows = "keys", 4, EVERYTHING
+    name, version, follows, reads = "keys", 4, EVERYTHING, ("in_effect",)
     tables = (KEYS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -164,7 +164,7 @@ class Keys:
 
 
 class RefusalsProjection:
-    name, version, follows = "refusals", 3, frozenset({WriteRefused.__name__})
+    name, version, follows, reads = "refusals", 3, frozenset({WriteRefused.__name__}), ()
     tables = (REFUSALS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -180,7 +180,7 @@ class RefusalsProjection:
 class InEffect:
     """The void events with the acts that made them void, the distrusted sources, and the adopted policies."""
 
-    name, version = "in_effect", 7
+    name, version, reads = "in_effect", 7, ()
     follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, PolicyAdopted))
     tables = (VOIDED, WERE_VOIDED, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
@@ -236,7 +236,7 @@ def wrote(origin: DistrustedSource, event: AnyEvent) -> bool:
 class SourcesProjection:
     """The memories that cite each source (an interaction, chunk or memory), by a capture or an absorbed duplicate."""
 
-    name, version, follows = "sources", 2, frozenset("m")
+    name, version, follows, reads = "sources", 2, frozenset("m"), ()
     tables = (DEPENDENTS, WAS_DEPENDENT)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -31,7 +31,7 @@ DELIVERED = Table(
 
 
 class DeliveredProjection:
-    name, version = "delivered", 3
+    name, version, reads = "delivered", 3, ()
     follows = frozenset((RecallDelivered.__name__, WindowAssembled.__name__))
     tables = (DELIVERED,)
 

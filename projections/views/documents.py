@@ -82,7 +82,7 @@ def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iter
 
 
 class DocumentsProjection:
-    name, version, follows = "documents", 4, frozenset("d")
+    name, version, follows, reads = "documents", 4, frozenset("d"), ()
     tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
 
     def __init__(self, secret: bytes) -> None:

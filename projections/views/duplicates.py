@@ -59,7 +59,7 @@ def attempt_digest(secret: bytes, actor: str | None, session: str | None, time: 
 
 
 class Duplicates:
-    name, version, follows = "duplicates", 3, frozenset("m")
+    name, version, follows, reads = "duplicates", 3, frozenset("m"), ("in_effect",)
     tables = (DUPLICATES, ATTEMPTS, TURNED_DOWN)
 
     def __init__(self, secret: bytes) -> None:

@@ -56,7 +56,7 @@ ERASURES = Table(
 
 
 class ErasuresProjection:
-    name, version = "erasures", 1
+    name, version, reads = "erasures", 1, ()
     follows = frozenset(kind.__name__ for kind in (ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased))
     tables = (HOLDS, ERASURES)
 

@@ -62,7 +62,7 @@ EDGES_BEFORE = replace(
 class GraphProjection:
     """The projection of the graph, whose version follows ``ledger.english.entities``: "entities/1" is version 1."""
 
-    name, version, follows = "graph", 1, frozenset("m")
+    name, version, follows, reads = "graph", 1, frozenset("m"), ()
     tables = (MENTIONS, MENTIONS_BEFORE, EDGES, EDGES_BEFORE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -40,7 +40,7 @@ from_row = FAMILY.from_row
 
 
 class InteractionsProjection:
-    name, version, follows = "interactions", 8, frozenset("i")
+    name, version, follows, reads = "interactions", 8, frozenset("i"), ()
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -39,7 +39,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class MemoriesProjection:
-    name, version, follows = "memories", 14, frozenset("m")
+    name, version, follows, reads = "memories", 14, frozenset("m"), ()
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -68,7 +68,7 @@ about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
 class MergesProjection:
-    name, version, follows = "merges", 1, frozenset("g")
+    name, version, follows, reads = "merges", 1, frozenset("g"), ()
     tables = (MERGES, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -100,7 +100,7 @@ CONSOLIDATIONS = Table(
 
 
 class ObservationsProjection:
-    name, version, follows = "observations", 3, frozenset("o")
+    name, version, follows, reads = "observations", 3, frozenset("o"), ()
     tables = (OBSERVATIONS, VERSIONS, EVIDENCE, EVIDENCE_WAS, STATEMENTS, SEARCH, WAITING)
 
     def __init__(self, secret: bytes) -> None:
@@ -178,7 +178,7 @@ def statement(
 
 
 class Consolidations:
-    name, version = "consolidations", 2
+    name, version, reads = "consolidations", 2, ("in_effect",)
     follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, ConsolidationCompleted, ConsolidationFailed))
     tables = (CONSOLIDATIONS,)
 

@@ -88,7 +88,7 @@ STATE = Table(
 
 
 class ProjectsProjection:
-    name, version, follows = "projects", 7, frozenset("ps")
+    name, version, follows, reads = "projects", 7, frozenset("ps"), ()
     tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, ROOTS, ROOTS_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

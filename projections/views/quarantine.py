@@ -65,7 +65,7 @@ _ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple, because a union type wou
 
 
 class QuarantineProjection:
-    name, version = "quarantine", 2
+    name, version, reads = "quarantine", 2, ("in_effect",)
     follows = frozenset({"m", *(kind.__name__ for kind in (TextQuarantined, TextReleased, *WAYS_BACK))})
     tables = (QUARANTINE, WAS_IN_QUARANTINE, DECISIONS)
 

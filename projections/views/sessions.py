@@ -108,7 +108,7 @@ _ranges = msgspec.json.Decoder(list[tuple[int, int]]).decode
 
 
 class SessionsProjection:
-    name, version, follows = "sessions", 6, frozenset("s")
+    name, version, follows, reads = "sessions", 6, frozenset("s"), ()
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

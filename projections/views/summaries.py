@@ -70,7 +70,7 @@ _ids = msgspec.json.Decoder(tuple[str, ...])
 
 
 class SummariesProjection:
-    name, version, follows = "summaries", 1, frozenset("s")
+    name, version, follows, reads = "summaries", 1, frozenset("s"), ()
     tables = (SUMMARIES, SUMMARIES_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

@@ -34,7 +34,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class ValuesProjection:
-    name, version, follows = "values", 2, frozenset("v")
+    name, version, follows, reads = "values", 2, frozenset("v"), ()
     tables = (FAMILY.live, FAMILY.closed)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:

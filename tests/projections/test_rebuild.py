@@ -80,6 +80,7 @@ def test_no_projection_reads_another_that_does_not_take_it_along(path):
     owners = {table.name: name for table, name in owners.items()}
     read = {(reader, owners[table.name]) for reader, table in seen if owners[table.name] != reader}
     assert ("passages", "documents") in read and ("keys", "in_effect") in read
+    assert read <= {(each.name, other) for each in projections(b"") for other in each.reads}
     assert [(reader, other) for reader, other in sorted(read) if reader not in projector.read_by(other)] == []
     for kind, owner in projector.OWNERS.items():
         follow = {each.name for each in projections(b"") if each.follows is not EVERYTHING and kind in each.follows}

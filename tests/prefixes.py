@@ -38,8 +38,5 @@ def tables_of(connection):
     for table in as_of.tables():
         if isinstance(table, Table) and table.then is not CURRENT:
             rows = [list(row) for row in connection.execute(f"SELECT * FROM {table.name}")]
-            if table.then.undone:  # which of several acts is told is nobody's business, whether there is one is
-                place = table.names.index(table.then.undone)
-                rows = [[*row[:place], row[place] is not None, *row[place + 1 :]] for row in rows]
             found[table.name] = sorted(rows, key=repr)
     return found

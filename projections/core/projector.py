@@ -19,7 +19,7 @@ from ledger.domain.errors import DamagedError
 from ledger.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sql_views, sqlite
 from projections.core.rows import FoldLog, ProjectionRows, Table, TextIndex, parted
-from projections.core.subjects import EVERYTHING, VOIDED, BuiltinProjection, Family, SubjectChange
+from projections.core.subjects import EVERYTHING, BuiltinProjection, Family, SubjectChange, void_since
 from projections.search import memory_hits as search
 from projections.search import passages, restatable
 from projections.views import (
@@ -159,7 +159,7 @@ class Projector:
         self._log = log
         self._owners = {table: projection.name for projection in self.all for table in projection.tables}
         self._unwritten = 0  # the first event folded since the last flush
-        self._ahead: dict[str, list[tuple[AnyEvent, bool]]] = {}  # streams read ahead for the current refold
+        self._ahead: dict[str, list[tuple[AnyEvent, int | None]]] = {}  # streams read ahead for the current refold
         self.states: dict[str, Any] = {}  # the states of subjects in the current transaction
         self._last_version = 0
 
@@ -309,27 +309,24 @@ class Projector:
 
     def _refolded(
         self, stream: str, first: int, rows: ProjectionRows, up_to: int
-    ) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
+    ) -> tuple[Any, Sequence[tuple[AnyEvent, int | None]]]:
         """Return the state of a subject folded again from its stream without the void events, and the events."""
         family, state, whole = FAMILIES[stream[0]], None, self._ahead.pop(stream, None)
         if whole is None:
             whole = self._streams([stream], rows, up_to)[stream]
         self._last_version = len(whole)
-        events = [(event, counts) for event, counts in whole if not isinstance(event.data, Unknown)]
-        for event, counts in events:
-            state = family.evolve(state, event) if counts else family.without(state, event)
+        events = [(event, void) for event, void in whole if not isinstance(event.data, Unknown)]
+        for event, void in events:
+            state = family.evolve(state, event) if void is None else family.without(state, event)
         return state, events
 
     def _streams(
         self, streams: Sequence[str], rows: ProjectionRows, up_to: int
-    ) -> dict[str, list[tuple[AnyEvent, bool]]]:
-        """Return the events of each stream, each event with True if it is in effect."""
+    ) -> dict[str, list[tuple[AnyEvent, int | None]]]:
+        """Return the events of each stream, each event with the position since which it is void, or None."""
         events_of = self._log.streams(streams, up_to)
-        positions = [event.position for events in events_of.values() for event in events]
-        voided = {row[0] for row in rows.within(VOIDED, "position", [(at, at) for at in positions])}
-        return {
-            stream: [(event, event.position not in voided) for event in events] for stream, events in events_of.items()
-        }
+        void = void_since(rows, (event.position for events in events_of.values() for event in events))
+        return {stream: [(event, void.get(event.position)) for event in events] for stream, events in events_of.items()}
 
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ subject before and after the event.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol
 
 from msgspec import Struct
@@ -22,8 +22,8 @@ from projections.core.rows import AsOf, ProjectionRows, Table, TextIndex, Values
 class SubjectChange(Struct, frozen=True, gc=False):
     """The change of a subject from the state ``old`` to the state ``new`` by ``event``.
 
-    In a refold (after an undo or a redo), ``stream`` holds the events of the subject's stream, each with True if the event is in
-    effect.
+    In a refold (after an undo or a redo), ``stream`` holds the events of the subject's stream, each with the position since which
+    the event is void, or None if the event is in effect.
     """
 
     kind: str
@@ -32,11 +32,11 @@ class SubjectChange(Struct, frozen=True, gc=False):
     new: Any
     event: AnyEvent
     refold: bool = False
-    stream: Sequence[tuple[AnyEvent, bool]] = ()
+    stream: Sequence[tuple[AnyEvent, int | None]] = ()
 
     @property
     def in_effect(self) -> list[AnyEvent]:
-        return [event for event, counts in self.stream if counts]
+        return [event for event, void in self.stream if void is None]
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):
@@ -178,10 +178,24 @@ VOIDED = Table(
 WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
-def since(rows: ProjectionRows, position: int) -> int | None:
-    """Return the position since which an event is void, or None if the event is in effect."""
-    voiding = rows.find(VOIDED, ("position",), (position,))
-    return min((row[1] for row in voiding), default=None)
+def void_since(rows: ProjectionRows, positions: Iterable[int]) -> dict[int, int]:
+    """Return the void events among these positions, each with the position of the first act that keeps it void."""
+    void = dict[int, int]()
+    for row in rows.within(VOIDED, "position", [(position, position) for position in positions]):
+        void[row[0]] = min(row[1], void.get(row[0], row[1]))
+    return void
+
+
+def mark_void(rows: ProjectionRows, table: Table, ranges: Sequence[tuple[int, int]]) -> None:
+    """Write since when the events of some rows are void, after an act on the events in these ranges.
+
+    The last key column of the table is the position of the event, and its last column the position since which it is void.
+    """
+    place = len(table.key) - 1
+    found = rows.within(table, table.key[place], ranges)
+    void = void_since(rows, [row[place] for row in found])
+    for row in found:
+        rows.put(table, row[: place + 1], (*row[:-1], void.get(row[place])))
 
 
 def keep(change: SubjectChange, rows: ProjectionRows, family: Family[S]) -> None:

@@ -11,7 +11,7 @@ from ledger.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns, reader
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
-from projections.core.subjects import SubjectChange, since
+from projections.core.subjects import SubjectChange, mark_void
 
 
 class ModelCallRow(Struct, frozen=True):
@@ -57,8 +57,7 @@ class Calls:
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         data, envelope = event.data, event.envelope
         if isinstance(data, WAYS_BACK):
-            for row in rows.within(CALLS, "position", data.ranges):
-                rows.put(CALLS, row[:1], (*row[:-1], since(rows, row[0])))
+            mark_void(rows, CALLS, data.ranges)
             return
         if isinstance(data, ModelCalled):
             outcomes = [action.outcome for action in data.actions if action.what != "cites"]

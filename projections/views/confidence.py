@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ledger.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
+from ledger.events import AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, check
 from projections.core.subjects import SubjectChange
@@ -16,7 +16,7 @@ _BY_PERSON = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinfor
 
 
 class ConfidenceRow(Struct, frozen=True):
-    """A step of the timeline; ``undone_at`` is the position that made the step void."""
+    """A step of the timeline; ``undone_at`` is the position since which the step is void."""
 
     memory: int
     position: int
@@ -44,11 +44,10 @@ STEPS = Table(
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
-_OF_ACTS = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of undos, redos, distrusts and trusts are never void
 
 
 class Confidence:
-    name, version, follows, reads = "confidence", 2, frozenset("m"), ()
+    name, version, follows, reads = "confidence", 3, frozenset("m"), ()
     tables = (STEPS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -76,13 +75,10 @@ def _step(change: SubjectChange, rows: ProjectionRows) -> None:
 
 
 def _mark(change: SubjectChange, rows: ProjectionRows) -> None:
-    """Mark the steps of a memory as void or in effect after an undo or redo."""
-    counting = {event.position for event in change.in_effect}
+    """Write since when the steps of a memory are void; those of undos and the like, which are not in its stream, never are."""
+    void = {event.position: since for event, since in change.stream}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
-        if row[2] in _OF_ACTS:
-            continue
-        undone = None if row[1] in counting else row[_UNDONE] or change.event.position
-        if undone != row[_UNDONE]:
+        if (undone := void.get(row[1])) != row[_UNDONE]:
             rows.put(STEPS, row[:2], (*row[:_UNDONE], undone))
 
 

@@ -27,7 +27,7 @@ from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
-from projections.core.subjects import EVERYTHING, VOIDED, WERE_VOIDED, SubjectChange, end, ended, since
+from projections.core.subjects import EVERYTHING, VOIDED, WERE_VOIDED, SubjectChange, end, ended, mark_void
 
 KEYS = Table(
     "keys",
@@ -159,8 +159,7 @@ class Keys:
             values = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
             rows.put(KEYS, (event.key, event.position), (event.key, event.position, *values))
         if isinstance(event.data, WAYS_BACK):
-            for row in rows.within(KEYS, "position", event.data.ranges):
-                rows.put(KEYS, row[:2], (*row[:-1], since(rows, row[1])))
+            mark_void(rows, KEYS, event.data.ranges)
 
 
 class RefusalsProjection:
@@ -190,7 +189,7 @@ class InEffect:
             act = event.envelope.command_id
             for position in positions(data.ranges):
                 rows.put(VOIDED, (position, event.position), (position, event.position, act, event.type))
-            self._policies(rows, data.ranges)
+            mark_void(rows, POLICIES, data.ranges)
             if isinstance(data, OriginDistrusted) and rows.get(DISTRUSTED, (act,)) is None:
                 envelope = event.envelope
                 about = (envelope.user, data.kind, data.origin, data.since, data.until)
@@ -203,14 +202,10 @@ class InEffect:
             for row in rows.within(VOIDED, "position", data.ranges):
                 if row[2] == act:
                     end(rows, VOIDED, WERE_VOIDED, row, event.position)
-            self._policies(rows, data.ranges)
+            mark_void(rows, POLICIES, data.ranges)
         elif isinstance(data, PolicyAdopted) and event.envelope.user is not None:
             key = (event.envelope.user, event.position)
             rows.put(POLICIES, key, (*key, msgspec.json.encode(data.parameters).decode(), None))
-
-    def _policies(self, rows: ProjectionRows, ranges: Sequence[tuple[int, int]]) -> None:
-        for row in rows.within(POLICIES, "from_position", ranges):
-            rows.put(POLICIES, row[:2], (*row[:3], since(rows, row[1])))
 
 
 def acts_on(rows: ProjectionRows, positions: Sequence[int]) -> dict[int, set[str]]:

@@ -31,7 +31,7 @@ from projections.core.rows import (
     checked,
     rows_among,
 )
-from projections.core.subjects import SubjectChange, end, ended, family, keep, since
+from projections.core.subjects import SubjectChange, end, ended, family, keep, mark_void
 from projections.search.text_hits import source_of
 from projections.views import documents
 from projections.views.quarantine import free
@@ -190,8 +190,7 @@ class Consolidations:
             error = data.error if isinstance(data, ConsolidationFailed) else ""
             rows.put(CONSOLIDATIONS, (event.position,), (event.position, *values, error, envelope.recorded_at, None))
         elif isinstance(data, WAYS_BACK):
-            for row in rows.within(CONSOLIDATIONS, "position", data.ranges):
-                rows.put(CONSOLIDATIONS, row[:1], (*row[:-1], since(rows, row[0])))
+            mark_void(rows, CONSOLIDATIONS, data.ranges)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from ledger.events import WAYS_BACK, AnyEvent, DuplicateAbsorbed, MemoryQuaranti
 from ledger.memories.state import ERASED
 from projections.core.codec import columns, reader
 from projections.core.conditions import Start
-from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, rows_among
-from projections.core.subjects import SubjectChange, end, ended, since
+from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
+from projections.core.subjects import SubjectChange, end, ended, void_since
 
 
 class QuarantinedSubject(Struct, frozen=True):
@@ -88,8 +88,7 @@ class QuarantineProjection:
     @staticmethod
     def _stand(at: int, position: int, rows: ProjectionRows) -> None:
         """Apply the last decision in effect to a text."""
-        decisions = [decision for decision in rows.find(DECISIONS, ("at",), (at,)) if since(rows, decision[1]) is None]
-        last = max(decisions, key=lambda decision: int(decision[1]), default=None)
+        last = _last_decision(rows, at)
         row = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
         _replace(at, row, position, rows)
 
@@ -109,6 +108,13 @@ class QuarantineProjection:
         values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined | DuplicateAbsorbed) else ("", "")
         row = (change.first, last.position, state.user, state.id, *values, last.envelope.recorded_at)
         _replace(change.first, row, event.position, rows)
+
+
+def _last_decision(rows: ProjectionRows, at: int) -> Values | None:
+    """Return the last decision in effect on the text of an event."""
+    decisions = rows.find(DECISIONS, ("at",), (at,))
+    void = void_since(rows, [row[1] for row in decisions])
+    return max((row for row in decisions if row[1] not in void), key=lambda row: int(row[1]), default=None)
 
 
 def _replace(at: int, row: tuple[object, ...] | None, position: int, rows: ProjectionRows) -> None:
@@ -145,8 +151,7 @@ def held(rows: ProjectionRows, position: int | None) -> bool:
 
 def was_released(rows: ProjectionRows, position: int) -> bool:
     """Return True if a person released the text of an event last; called under the writer's lock."""
-    decisions = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
-    last = max(decisions, key=lambda row: int(row[1]), default=None)
+    last = _last_decision(rows, position)
     return last is not None and not last[2] and not last[5]
 
 

@@ -117,6 +117,33 @@ def current(connection):
     return found
 
 
+def test_what_an_undo_and_a_distrust_make_void_is_void_since_the_first_of_them_that_holds(ledger):
+    ledger.bind(actor="bot").remember("The user prefers tea.", idempotency_key="k")
+    ledger.bind(actor="bot").policy.set(gain=0.1)
+    remembered, adopted = ledger.position - 1, ledger.position
+    tables = (
+        f"SELECT undone_at FROM confidence_steps WHERE position = {remembered}",
+        f"SELECT released_at FROM keys WHERE position = {remembered}",
+        f"SELECT undone_at FROM policies WHERE from_position = {adopted}",
+        f"SELECT min(from_position) FROM voided WHERE position = {remembered}",
+    )
+
+    def void_since():
+        with probe.read(ledger) as connection:
+            return {connection.execute(sql).fetchone()[0] for sql in tables}
+
+    ledger.history.undo_all(by="bot")
+    undo = ledger.position
+    assert void_since() == {undo}
+    ledger.history.distrust("bot", kind="actor")
+    distrust = ledger.position
+    assert void_since() == {undo}
+    ledger.redo(undo)
+    assert void_since() == {distrust}
+    ledger.history.trust("bot", kind="actor")
+    assert void_since() == {None}
+
+
 @pytest.mark.slow
 @settings(max_examples=400 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, max_size=25))

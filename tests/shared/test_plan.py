@@ -9,7 +9,7 @@ from places import ROOT
 
 from tools.shared import plan
 
-PAGE = (ROOT / "ledger" / "docs" / "scale-plan.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "ledger" / "docs" / "scale-out.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("table", [plan.loads_table, plan.failures_table], ids=lambda table: table.__name__)

@@ -30,7 +30,7 @@ from ledger import Ledger
 from ledger.doors.hermes import LedgerMemoryProvider
 from ledger.doors.pytest_plugin import Clock
 
-PAGE = ROOT / "ledger" / "docs" / "hermes.md"
+PAGE = ROOT / "ledger" / "docs" / "doors.md"
 
 
 @pytest.fixture(autouse=True)
@@ -345,5 +345,5 @@ def test_the_program_of_the_page_prints_what_stands_below_it(tmp_path: Path, mon
     (program,) = re.findall(r"^```python no-run[^\n]*\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(program, "hermes.md", "exec"), {})
+        exec(compile(program, "doors.md", "exec"), {})
     assert printed.getvalue().splitlines() == [line.strip()[3:] for line in re.findall(r"^ *#>.*$", program, re.M)]

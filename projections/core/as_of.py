@@ -143,21 +143,29 @@ class Times:
         """Return the latest time recorded up to a position."""
         self._extend(connection, position)
         block = position // BLOCK
-        sql = "SELECT max(recorded_at) FROM audit WHERE position > ? AND position <= ?"
-        in_block = connection.execute(sql, (block * BLOCK, position)).fetchone()[0]
-        return max(self._latest[block - 1] if block else "", in_block or "")
+        in_block = _latest(connection, block * BLOCK, position)
+        return max(self._latest[block - 1] if block else "", in_block)
 
     def last(self, connection: sqlite3.Connection, time: str, head: int) -> int:
         """Return the last position up to which all events were recorded by this time, or 0 if none was."""
         self._extend(connection, head)
         block = bisect_right(self._latest, time)
-        sql = "SELECT min(position) FROM audit WHERE position > ? AND position <= ? AND recorded_at > ?"
-        later = connection.execute(sql, (block * BLOCK, min((block + 1) * BLOCK, head), time)).fetchone()[0]
+        end = min((block + 1) * BLOCK, head)
+        sql = f"SELECT min(position) FROM ({_EVENTS}) WHERE recorded_at > ?"
+        later = connection.execute(sql, (block * BLOCK, end, BLOCK, time)).fetchone()[0]
         return head if later is None else int(later) - 1
 
     def _extend(self, connection: sqlite3.Connection, head: int) -> None:
-        sql = "SELECT max(recorded_at) FROM audit WHERE position > ? AND position <= ?"
         with self._lock:
             while (known := len(self._latest)) < head // BLOCK:
-                latest = connection.execute(sql, (known * BLOCK, (known + 1) * BLOCK)).fetchone()[0]
+                latest = _latest(connection, known * BLOCK, (known + 1) * BLOCK)
                 self._latest.append(max(latest, self._latest[-1] if known else ""))
+
+
+# The view of a past moment bounds the positions too, and SQLite looks up one of two upper bounds, so the limit ends a block.
+_EVENTS = "SELECT position, recorded_at FROM audit WHERE position > ? AND position <= ? ORDER BY position LIMIT ?"
+
+
+def _latest(connection: sqlite3.Connection, first: int, last: int) -> str:
+    sql = f"SELECT max(recorded_at) FROM ({_EVENTS})"
+    return connection.execute(sql, (first, last, BLOCK)).fetchone()[0] or ""

@@ -225,6 +225,23 @@ def test_a_time_is_the_longest_prefix_in_which_nothing_is_of_later(hours, block,
                 assert known.at(connection, position) == max(texts[:position])
 
 
+def test_the_latest_times_are_read_in_steps_that_grow_with_the_log_and_not_its_square(monkeypatch, tmp_path):
+    monkeypatch.setattr(as_of, "BLOCK", 4)
+    taken = list[int]()
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        for _ in range(2):
+            with ledger.batch():
+                while ledger.position < 100 * 4 ** len(taken):
+                    ledger.remember(f"Fact number {ledger.position}.")
+            with probe.read(ledger.at(ledger.position)) as connection:
+                steps = list[None]()
+                connection.set_progress_handler(lambda steps=steps: steps.append(None), 1)
+                as_of.Times().at(connection, ledger.position)
+                connection.set_progress_handler(None, 0)
+                taken.append(len(steps))
+    assert taken[1] <= 5 * taken[0], taken
+
+
 @pytest.fixture(scope="module")
 def monkeypatch_module():
     with pytest.MonkeyPatch.context() as patch:

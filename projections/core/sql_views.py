@@ -342,6 +342,21 @@ _VALUES = View(
     },
     "keyed_values v",
 )
+_DELIVERIES = View(
+    {
+        "subject": "d.subject",
+        "first_shown": "nullif(d.first, 0)",
+        "last_shown": "nullif(d.last, 0)",
+        "event": "a.type",
+        "user": "d.user",
+        "agent": "a.agent",
+        "session": "s.name",
+        "session_id": "a.session",
+        "recorded_at": "a.recorded_at",
+        "position": "d.position",
+    },
+    f"delivered d LEFT JOIN audit a ON a.position = d.position {_in_session('a')}",
+)
 VIEWS = {
     "beliefs": _BELIEFS,
     "memory_history": _HISTORY,
@@ -352,6 +367,7 @@ VIEWS = {
     "sessions_now": _SESSIONS,
     "documents_now": _DOCUMENTS,
     "values_now": _VALUES,
+    "deliveries": _DELIVERIES,
 }
 
 

@@ -125,7 +125,7 @@ def same(row, answer, *names, **given):
 
 def compare(everybody, ledger, users=USERS):
     """Every view with every answer, of a ledger or a moment, and the views of one user with those of all."""
-    told = {view: asked_of(everybody, view) for view in VIEWS if view.endswith(("s", "_now", "_text"))}
+    told = {view: asked_of(everybody, view) for view in VIEWS if view == "beliefs" or view.endswith(("_now", "_text"))}
     trail = {row["position"]: row for row in everybody.query("SELECT * FROM audit_trail", every_user=True)}
     steps, versions = (
         everybody.query(f"SELECT * FROM {view}", every_user=True) for view in ("confidence_timeline", "memory_history")
@@ -234,6 +234,25 @@ def test_every_version_of_a_memory_has_the_event_that_made_it_and_where_it_ended
     ]
     assert one(ledger.at(4), "SELECT count(*) AS n FROM memory_history") == 2
     assert one(ledger.at(4), "SELECT to_position FROM memory_history WHERE content LIKE '%down%'") is None
+
+
+def test_each_prompt_that_was_delivered_says_what_it_showed(ledger):
+    tea, sea = ledger.remember("The user drinks tea."), ledger.remember("The sea is calm.")
+    ledger.recall("tea", receipt=True)
+    chat = ledger.session("quay")
+    said = chat.append("user", "The tide turned.")
+    chat.window(1_000, receipt=True)
+    ledger.recall("sea")
+    ada = ledger.bind(user="ada")
+    ada.recall("tea", receipt=True)
+    found = ledger.query("SELECT * FROM deliveries ORDER BY position")
+    assert [(row["subject"], row["event"]) for row in found] == [
+        (tea.id, "RecallDelivered"),
+        (chat.id, "WindowAssembled"),
+    ]
+    assert [(row["first_shown"], row["last_shown"]) for row in found] == [(None, None), (said.position, said.position)]
+    assert found[1]["session"] == "quay" and found[0]["recorded_at"] < found[1]["recorded_at"]
+    assert ledger.at(sea.position).query("SELECT * FROM deliveries") == () == ada.query("SELECT * FROM deliveries")
 
 
 def test_what_was_joined_into_a_project_is_found_under_its_name(ledger):

@@ -12,6 +12,7 @@ from ledger import Ledger, NotFoundError, RejectedError
 from ledger.types import OriginKind
 from ledger.web.asking import ROWS, Desk, WebQuestion, WebView, pairs_of
 from ledger.web.gate import FRONT
+from ledger.web.rendering import edited
 
 RUN = "web:"  # the beginning of a correlation id, which joins the commands of one button
 
@@ -30,9 +31,13 @@ class WebForm:
     def reason(self) -> str:
         return self.fields.get("reason", "").strip()
 
-    @property
-    def content(self) -> str:
-        return self.fields.get("content", "").replace("\r\n", "\n").strip()
+    def content(self, ledger: Ledger, id: str) -> str | None:
+        """Return the wording that a person wrote; None if it is that of the belief."""
+        if (text := self.fields.get("content")) is None:
+            return None
+        stored = ledger.memories.get(id).content or ""
+        wanted = edited(stored, text)
+        return None if wanted == stored else wanted
 
     @property
     def seen(self) -> int | None:
@@ -55,6 +60,12 @@ def _subject(target: str) -> str | int:
     return int(target) if target.isdecimal() and len(target) < 16 else target
 
 
+def _revise(ledger: Ledger, id: str, form: WebForm) -> object:
+    if (content := form.content(ledger, id)) is None:
+        return None  # the wording that it has
+    return ledger.revise(id, content, reason=form.reason, correlation_id=form.run, expected=form.seen)
+
+
 VERBS = {
     "retract": WebVerb(
         "Retract",
@@ -73,16 +84,11 @@ VERBS = {
     "restore": WebVerb(
         "Restore", lambda ledger, id, form: ledger.restore(id, reason=form.reason, correlation_id=form.run)
     ),
-    "revise": WebVerb(
-        "Correct the wording",
-        lambda ledger, id, form: ledger.revise(
-            id, form.content, reason=form.reason, correlation_id=form.run, expected=form.seen
-        ),
-    ),
+    "revise": WebVerb("Correct the wording", _revise),
     "promote": WebVerb(
         "Promote",
         lambda ledger, id, form: ledger.promote(
-            id, content=form.content or None, reason=form.reason, correlation_id=form.run, expected=form.seen
+            id, content=form.content(ledger, id), reason=form.reason, correlation_id=form.run, expected=form.seen
         ),
     ),
     "reject": WebVerb(

@@ -6,12 +6,14 @@ import base64
 import difflib
 import hashlib
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ledger import RejectedError
 from ledger.domain.harmless import UNSAFE, escape
 
 HERE = Path(__file__).parent
@@ -34,6 +36,55 @@ POLICY = (
 def visible(text: object) -> str:
     """Return a text in which every character that hides or moves others is spelled out."""
     return "(erased)" if text is None else UNSAFE.sub(escape, str(text).replace("\r\n", "\n"))
+
+
+def edited(shown_before: str, submitted: str) -> str:
+    r"""Return an edited text with the stored characters in place of their spelling on the page.
+
+    The beginning and the end that are as the page showed them come back exactly. Between them a spelling like ``\u200b`` stands
+    for the character that the stored text has there.
+
+    Args:
+        shown_before: The stored text, which the page spelled out.
+        submitted: The text of the form.
+
+    Raises:
+        RejectedError: The changed part of the stored text has a character and also its spelling.
+    """
+    signs, given = _signs(shown_before), submitted.replace("\r\n", "\n")
+    spelled = [shown for shown, _ in signs]
+    if given == "".join(spelled):
+        return shown_before
+    first = _untouched(spelled, given)
+    given = given[sum(map(len, spelled[:first])) :]
+    last = _untouched([shown[::-1] for shown in reversed(spelled[first:])], given[::-1])
+    middle = signs[first : len(signs) - last]
+    given = given[: len(given) - sum(map(len, spelled[len(signs) - last :]))]
+    plain = "".join(sign for shown, sign in middle if shown == sign)
+    for shown, sign in {(shown, sign) for shown, sign in middle if shown != sign and sign != "\r\n"}:
+        if shown in plain:
+            raise RejectedError(
+                f"the text has the character {shown} and, where it was changed, its spelling too, so nobody can tell them apart:"
+                " `memory-ledger revise` takes the text as it is"
+            )
+        given = given.replace(shown, sign)
+    texts = ("".join(sign for _, sign in signs[:first]), given, "".join(sign for _, sign in signs[len(signs) - last :]))
+    return "".join(texts)
+
+
+def _signs(text: str) -> list[tuple[str, str]]:
+    """Return the characters of a text, each as the page shows it and as it is."""
+    return [(visible(sign), sign) for sign in re.findall(r"\r\n|.", text, re.DOTALL)]
+
+
+def _untouched(spelled: Sequence[str], given: str) -> int:
+    """Return how many signs a text begins with."""
+    place = 0
+    for number, shown in enumerate(spelled):
+        if not given.startswith(shown, place):
+            return number
+        place += len(shown)
+    return len(spelled)
 
 
 def markdown(text: object, chars: int = TEXT_CHARS) -> str:

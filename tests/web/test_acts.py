@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
+from hostile import EVIL, HOSTILE
 from page_browser import Browser
 
 from ledger import Ledger
@@ -161,3 +163,64 @@ def test_a_form_leads_back_to_a_page_of_this_page_alone(ledger, browser, to):
     answer = browser.post("/do", {"verb": "revise", "content": "The user drinks coffee.", "id": tea.id, "to": to})
     place = answer.headers["location"]
     assert answer.status == 303 and re.match(r"/[^/\\]", place) and "\n" not in place and "evil.example/" not in place
+
+
+SPELLED = (
+    *(text for text in (*HOSTILE, EVIL) if text.strip() and len(text) < 1_000),
+    *("\u200bThe\u200b user drinks\u202e tea.\u2066", "one\r\ntwo\r\n", "\n\nThe user drinks tea.", "tea \t "),
+    *("\\u200b is how \\u2066 is spelled", "\\\u200b", "<\u200b/textarea>&amp;\u200b"),
+)
+
+
+def as_a_browser_sends(page, name="content"):
+    """The text of a text area as a browser submits it: without the first line break, and with line breaks of its own."""
+    (inside,) = re.findall(rf'<textarea name="{name}"[^>]*>(.*?)</textarea>', page.text, re.S)
+    return unescape(inside).removeprefix("\n").replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("text", SPELLED)
+def test_what_a_person_left_as_the_page_showed_it_is_stored_as_it_was(ledger, browser, text):
+    ledger.policy.set(threats="quarantine")
+    memory = ledger.remember(text)
+    shown, position = as_a_browser_sends(browser.get(f"/belief/{memory.id}")), ledger.position
+    fields = {"verb": "revise", "id": memory.id, "to": f"/belief/{memory.id}"}
+    page = follow(browser, browser.post("/do", fields | {"content": shown}))
+    assert "Nothing was changed: it is so already." in page.words and ledger.position == position
+    for changed, expected in (
+        (shown + " and milk", text + " and milk"),
+        ("Now and then " + shown, "Now and then " + text),
+    ):
+        follow(browser, browser.post("/do", fields | {"content": changed}))
+        assert ledger.memories.get(memory.id).content == expected
+        ledger.undo(ledger.position)
+
+
+def test_a_spelling_inside_of_changed_words_stands_for_its_character(ledger, browser):
+    ledger.policy.set(threats="quarantine")
+    memory = ledger.remember("The sea\u2066 is calm, and\u2066 the mast is up.")
+    fields = {"verb": "revise", "id": memory.id, "to": "/beliefs"}
+    wanted = "A sea\\u2066 was calm, but\\u2066 the mast was down."
+    assert browser.post("/do", fields | {"content": wanted}).status == 303
+    assert ledger.memories.get(memory.id).content == "A sea\u2066 was calm, but\u2066 the mast was down."
+    memory = ledger.remember("The sea\u2066 is \\u2066 calm.")
+    answer = browser.post("/do", fields | {"id": memory.id, "content": "A sea\\u2066 is \\u2066 wild."})
+    assert answer.status == 400 and "nobody can tell them apart" in answer.words
+    assert browser.post("/do", fields | {"id": memory.id, "content": "The sea is \\u2066 wild."}).status == 400
+
+
+def test_a_spelling_that_a_person_typed_is_saved_as_typed(ledger, browser):
+    memory = ledger.remember("The user drinks tea.")
+    browser.post("/do", {"verb": "revise", "id": memory.id, "content": "U+200B is \\u200b.", "to": "/beliefs"})
+    assert ledger.memories.get(memory.id).content == "U+200B is \\u200b."
+
+
+def test_a_candidate_that_is_promoted_as_it_was_shown_keeps_its_characters(ledger, browser):
+    ledger.policy.set(threats="quarantine")
+    candidate = ledger.propose("The\u2066 user drinks tea.\r\n")
+    shown = as_a_browser_sends(browser.get("/review"))
+    position = ledger.position
+    browser.post(
+        "/do", {"verb": "promote", "id": candidate.id, "content": shown, "seen": str(position), "to": "/review"}
+    )
+    assert ledger.memories.get(candidate.id).content == candidate.content
+    assert "MemoryRevised" not in {event.type for event in ledger.history.events(candidate.id)}

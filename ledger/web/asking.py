@@ -158,13 +158,23 @@ class WebView:
         return {"title": self.title, "scope": self.scope, **rows, **self.data}
 
 
-def paged(page: Page[T], list_of: Callable[[int], Page[T]], line: Callable[[T], str], *, is_first: bool) -> Listing[T]:
-    """Return the listing of a page; ``list_of(limit)`` lists from the beginning, for the count and the export."""
+def paged(
+    page: Page[T],
+    list_of: Callable[[int], Page[T]],
+    line: Callable[[T], str],
+    *,
+    is_first: bool,
+    counted: int = COUNTED,
+) -> Listing[T]:
+    """Return the listing of a page.
+
+    ``list_of(limit)`` lists from the beginning, for the export and for the count, which ends at ``counted``.
+    """
     if is_first and page.next is None:
         count = f"{len(page):,}"
     else:
-        counted = list_of(COUNTED)
-        count = f"{len(counted):,}" if counted.next is None else f"more than {COUNTED:,}"
+        first = list_of(counted)
+        count = f"{len(first):,}" if first.next is None else f"more than {counted:,}"
     return Listing(page, count, page.next, lambda: list_of(COUNTED).all(), line)
 
 

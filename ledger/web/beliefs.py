@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast, get_args
 
-from ledger import Memory, NotFoundError, Page, Why
+import msgspec
+
+from ledger import Ledger, Memory, NotFoundError, Page, Why
 from ledger.history.pictures import confidence_svg, content_of, graph_mermaid, graph_svg, why_svg
 from ledger.types import Channel, MemoryStatus
 from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, paged
@@ -22,18 +24,20 @@ def beliefs(asked: WebQuestion) -> WebView:
     """List what is believed, by the filters of the address."""
     listing = _found(asked) if asked.word("q") else _listed(asked)
     origins = _origins(asked, [memory.id for memory in listing.rows])
-    ledger = asked.ledger
-    kinds = ledger.query(
-        f"SELECT DISTINCT kind FROM (SELECT kind FROM beliefs ORDER BY first_position DESC LIMIT {READ})"
-    )
     data = {
         "origins": origins,
-        "kinds": sorted(str(row["kind"]) for row in kinds if row["kind"]),
-        "projects": [project.name for project in ledger.projects.list(limit=ROWS) if project.name],
+        "kinds": sorted({*_kinds(asked.desk.ledger), *(memory.kind for memory in listing.rows)}),
+        "projects": [project.name for project in asked.ledger.projects.list(limit=ROWS) if project.name],
         "filtered": any(asked.word(name) for name in FILTERS),
     }
     scope = _status(asked) + (f", about “{asked.word('q')}”, best first" if asked.word("q") else ", newest first")
     return WebView("beliefs.html", "Beliefs", scope, data, cast("Listing[object]", listing))
+
+
+def _kinds(ledger: Ledger) -> list[str]:
+    """Return the kinds of the newest beliefs of now, which are quickly read, as suggestions for a filter."""
+    newest = f"SELECT kind FROM beliefs ORDER BY first_position DESC LIMIT {READ}"
+    return [str(row["kind"]) for row in ledger.query(f"SELECT DISTINCT kind FROM ({newest}) WHERE kind <> ''")]
 
 
 def _status(asked: WebQuestion) -> str:
@@ -50,6 +54,7 @@ def _listed(asked: WebQuestion) -> Listing[Memory]:
             statuses=_statuses(asked),
             project=asked.word("project") or None,
             since=_since(asked),
+            order="occurred" if asked.word("days") else "recorded",  # by which a time is looked up in an index
             limit=limit,
             after=after,
         )
@@ -131,16 +136,14 @@ def _of_origin(asked: WebQuestion, memories: Sequence[Memory]) -> list[Memory]:
     return [each for each in memories if wanted.items() <= origins.get(each.id, {}).items()]
 
 
-def _origins(asked: WebQuestion, ids: Sequence[str]) -> dict[str, dict[str, object]]:
+def _origins(asked: WebQuestion, ids: Iterable[str]) -> dict[str, dict[str, object]]:
     """Return who brought each belief in: actor, channel, client and session of its capture."""
-    if not ids:
-        return {}
-    rows = asked.ledger.query(
-        "SELECT subject, actor, channel, client, session FROM audit_trail"
-        f" WHERE event = 'MemoryCaptured' AND in_effect AND subject IN ({', '.join('?' * len(ids))})",
-        *ids,
-    )
-    return {str(row.pop("subject")): dict(row) for row in rows}
+    captures = {id: asked.ledger.history.audit(subject=id, type="MemoryCaptured", limit=1) for id in ids}
+    return {
+        id: {name: getattr(found[0], name) for name in ("actor", "channel", "client", "session")}
+        for id, found in captures.items()
+        if found and found[0].in_effect
+    }
 
 
 def memory_line(memory: Memory) -> str:
@@ -199,34 +202,38 @@ def wordings(why: Why) -> list[dict[str, object]]:
 
 
 def uses(asked: WebQuestion, id: str) -> dict[str, object]:
-    """Count the recorded prompts that held a belief, among the newest 1,000 turns and the newest 1,000 packs with a receipt."""
-    turns, packs = (
-        asked.ledger.query(
-            f"SELECT sum(held) AS held, count(*) AS n, max(CASE WHEN held THEN at END) AS last,"
-            f" json_group_array(DISTINCT session) FILTER (WHERE held AND session IS NOT NULL) AS sessions"
-            f" FROM (SELECT instr(coalesce({column}, ''), ?) > 0 AS held, {at} AS at, session FROM {table}"
-            f" ORDER BY {order} DESC LIMIT {SEARCHED})",
-            f'"{id}"',
-        )[0]
-        for column, at, table, order in (
-            ("memories_used", "occurred_at", "interactions_text", "first_position"),
-            ("data", "recorded_at", "audit_trail WHERE event IN ('RecallDelivered', 'WindowAssembled')", "position"),
-        )
+    """Count the recorded prompts that held a belief: the packs and windows with a receipt, and the newest 1,000 turns."""
+    query = asked.ledger.query
+    (turns,) = query(
+        "SELECT count(*) AS n, sum(held) AS held, max(CASE WHEN held THEN at END) AS last,"
+        " json_group_array(DISTINCT session) FILTER (WHERE held AND session IS NOT NULL) AS sessions"
+        " FROM (SELECT instr(coalesce(memories_used, ''), ?) > 0 AS held, occurred_at AS at, session"
+        f" FROM interactions_text ORDER BY first_position DESC LIMIT {SEARCHED})",
+        f'"{id}"',
     )
-    lasts = [str(each["last"]) for each in (turns, packs) if each["last"]]
+    (packs,) = query(
+        "SELECT count(*) AS n, min(position) AS first"
+        f" FROM (SELECT DISTINCT position FROM deliveries ORDER BY position DESC LIMIT {SEARCHED})"
+    )
+    (shown,) = query(
+        "SELECT count(DISTINCT position) AS held, max(recorded_at) AS last,"
+        " json_group_array(DISTINCT session) FILTER (WHERE session IS NOT NULL) AS sessions"
+        " FROM deliveries WHERE subject = ? AND position >= ?",
+        id,
+        packs["first"] or 0,
+    )
+    lasts = [str(each["last"]) for each in (turns, shown) if each["last"]]
     return {
-        "held": int(turns["held"] or 0) + int(packs["held"] or 0),
+        "held": int(turns["held"] or 0) + int(shown["held"] or 0),
         "prompts": int(turns["n"] or 0) + int(packs["n"] or 0),
         "last": max(lasts, default=""),
-        "sessions": sorted({str(name) for each in (turns, packs) for name in _names(each["sessions"])})[:20],
+        "sessions": sorted({str(name) for each in (turns, shown) for name in _names(each["sessions"])})[:20],
         "bounded": SEARCHED in (turns["n"], packs["n"]),
     }
 
 
 def _names(text: object) -> list[object]:
-    from msgspec.json import decode
-
-    return decode(str(text)) if text else []
+    return msgspec.json.decode(str(text)) if text else []
 
 
 def belief_markdown(why: Why, asked: WebQuestion) -> str:

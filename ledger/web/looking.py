@@ -17,6 +17,7 @@ from ledger.web.rendering import markdown, when
 BUDGET, MOST_BUDGET = 400, 100_000  # tokens
 REVIEWED = 20  # rows of a page of the queue, since each asks for its nearest beliefs
 NEAREST = 3
+COUNTED_CANDIDATES = 200  # counted in the heading, since a candidate is dearer to list than a belief
 SECTIONS = {
     "pinned": "trusted state of the project",
     "profile": "about the user",
@@ -75,7 +76,8 @@ def review(asked: WebQuestion) -> WebView:
         return asked.ledger.review(admitted=admitted, project=asked.word("project") or None, limit=limit, after=after)
 
     after = asked.word("after") or None
-    listing = paged(listed(REVIEWED, after), listed, _candidate_line, is_first=after is None)  # type: ignore[arg-type]
+    first = listed(REVIEWED, after)
+    listing = paged(first, listed, _candidate_line, is_first=after is None, counted=COUNTED_CANDIDATES)  # type: ignore[arg-type]
     data = {
         "admitted": admitted,
         "beside": {each.id: _beside(asked, each) for each in cast("Iterable[Candidate]", listing.rows)},

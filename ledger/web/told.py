@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import cast, get_args
 
-from ledger import AuditEntry, Ledger, RejectedError
+from ledger import AuditEntry, Ledger, NotFoundError, RejectedError
 from ledger.types import Channel, OriginKind
 from ledger.web.asking import ROWS, Listing, WebQuestion, WebView
 from ledger.web.rendering import markdown, visible, when
@@ -180,26 +181,25 @@ def _cut(text: str) -> str:
 
 def _texts(asked: WebQuestion, entries: Sequence[AuditEntry]) -> dict[tuple[str, int], str]:
     """Return the text of each belief as it is, under position 0, and the text that a revision at a position replaced."""
-    ids = list({entry.subject for entry in entries if entry.subject.startswith("m_")})
     texts = dict[tuple[str, int], str]()
-    if ids:
-        marks = ", ".join("?" * len(ids))
-        shown = f"substr(content, 1, {QUOTED + 1}) AS content"
-        rows = asked.ledger.query(f"SELECT id, {shown} FROM beliefs WHERE id IN ({marks})", *ids)
-        texts |= {(str(row["id"]), 0): str(row["content"] or "(erased)") for row in rows}
-    revised = [entry for entry in entries if entry.type == "MemoryRevised"]
+    for id in dict.fromkeys(entry.subject for entry in entries if entry.subject.startswith("m_")):
+        with suppress(NotFoundError):  # its capture was undone
+            texts[id, 0] = _beginning(asked.ledger.memories.get(id).content)
+    revised = {(entry.subject, entry.position) for entry in entries if entry.type == "MemoryRevised"}
     if revised:
-        marks = ", ".join("?" * len(revised))
+        firsts = [asked.ledger.history.events(id, limit=1)[0].position for id in dict(revised)]
         rows = asked.ledger.query(
             f"SELECT id, to_position, substr(content, 1, {QUOTED + 1}) AS content FROM memory_history"
-            f" WHERE id IN ({marks}) AND to_position IN ({marks})",
-            *[entry.subject for entry in revised],
-            *[entry.position for entry in revised],
+            f" WHERE first_position IN ({', '.join('?' * len(firsts))}) AND to_position IS NOT NULL",
+            *firsts,
         )
-        texts |= {
-            (str(row["id"]), int(cast("int", row["to_position"]))): str(row["content"] or "(erased)") for row in rows
-        }
+        replaced = {(str(row["id"]), int(cast("int", row["to_position"]))): row["content"] for row in rows}
+        texts |= {place: _beginning(replaced[place]) for place in revised & replaced.keys()}
     return texts
+
+
+def _beginning(text: object) -> str:
+    return "(erased)" if text is None else str(text)[: QUOTED + 1]
 
 
 def folded(told: Iterable[ToldCommand]) -> Iterator[dict[str, object]]:

@@ -20,7 +20,7 @@ def ledger(tmp_path: Path):
 
 def test_a_file_or_a_text_is_added_and_read_back_whole(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "coffee.md"
-    file.write_text(NOTES, encoding="utf-8")
+    file.write_text(NOTES, encoding="utf-8", newline="\n")
     done = ledger.documents.add(file, tags=["drinks"], project="kitchen")
     assert (done.title, done.type, done.path, done.added) == ("Coffee", "markdown", str(file), 2)
     found = ledger.documents.get(done.id, text=True)

@@ -8,6 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from absence import absent
@@ -37,7 +38,7 @@ def agrees(ledger: Ledger) -> None:
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
     path = tmp_path / "notes.md"
-    path.write_text(NOTES, encoding="utf-8")
+    path.write_text(NOTES, encoding="utf-8", newline="\n")
     return path
 
 
@@ -91,7 +92,7 @@ def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(led
     first = ledger.documents.add(notes, tags=["drinks"])
     tea, coffee, water = "# Tea\n\nGreen.\n", *NOTES.split("# Tea")[0].split("## Water")
     newer = tea + "# Coffee\n\nLight.\n\n## Water" + water
-    notes.write_text(newer, encoding="utf-8")
+    notes.write_text(newer, encoding="utf-8", newline="\n")
     again = ledger.documents.add(notes)
     assert (again.id, again.added, again.dropped, again.chunk_count, again.tags) == (first.id, 1, 1, 3, ("drinks",))
     assert [each.id for each in again.chunks][::2] == [first.chunks[2].id, first.chunks[1].id]
@@ -145,10 +146,10 @@ def test_documents_add_with_a_repeated_key_is_answered_as_before(ledger: Ledger)
 
 def test_text_files_have_no_headings(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "log.TXT"
-    path.write_text("# no heading\nline\n", encoding="utf-8")
+    path.write_text("# no heading\nline\n", encoding="utf-8", newline="\n")
     found = ledger.documents.add(path)
     assert (found.type, found.title, found.chunks[0].heading_path) == ("text", "log.TXT", ())
-    path.write_text("# none\n# either\n", encoding="utf-8")
+    path.write_text("# none\n# either\n", encoding="utf-8", newline="\n")
     assert ledger.documents.add(path).chunk_count == 1
     with pytest.raises(RejectedError, match="cannot change to"):
         ledger.documents.add(path, type="markdown")
@@ -203,10 +204,11 @@ def test_documents_add_refuses_an_invalid_text(ledger: Ledger, text: str) -> Non
     assert ledger.position == 1
 
 
+@needs.named_pipes
 def test_only_regular_files_are_accepted(ledger: Ledger, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     outside = tmp_path / "outside.md"
-    outside.write_text(NOTES, encoding="utf-8")
+    outside.write_text(NOTES, encoding="utf-8", newline="\n")
     below = tmp_path / "below"
     below.mkdir()
     (below / "out.md").symlink_to(outside)
@@ -224,6 +226,7 @@ def test_only_regular_files_are_accepted(ledger: Ledger, tmp_path: Path) -> None
     assert ledger.position == 1
 
 
+@needs.links
 def test_a_link_within_its_directory_is_followed_and_a_mark_left_out(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "real.md").write_bytes(b"\xef\xbb\xbf# A\r\n\r\ntext\r\n")
@@ -501,12 +504,13 @@ def test_several_files_go_on_past_a_bad_one(tmp_path: Path, notes: Path) -> None
     assert run("documents", "add", str(notes), str(bad), "--title", "x", db=db).exit_code == 2
 
 
+@needs.links
 def test_a_directory_is_walked_when_asked_and_not_left_by_a_link(tmp_path: Path, notes: Path) -> None:
     db, folder = str(tmp_path / "memory.db"), tmp_path / "docs"
     (folder / "deep").mkdir(parents=True)
-    (folder / "deep" / "a.md").write_text("# A\n", encoding="utf-8")
-    (folder / "b.txt").write_text("b", encoding="utf-8")
-    (folder / ".hidden.md").write_text("no", encoding="utf-8")
+    (folder / "deep" / "a.md").write_text("# A\n", encoding="utf-8", newline="\n")
+    (folder / "b.txt").write_text("b", encoding="utf-8", newline="\n")
+    (folder / ".hidden.md").write_text("no", encoding="utf-8", newline="\n")
     (folder / "deep" / "up.md").symlink_to(folder / "b.txt")
     done = run("documents", "add", str(folder), "--recursive", "--json", db=db)
     report = json.loads(done.stdout)

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 
+import needs
 import probe
 import pytest
 from command_line import run
@@ -795,6 +796,7 @@ def everything(path):
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in names}
 
 
+@needs.modes
 def test_a_ledger_on_media_that_cannot_be_written_is_verified(media):
     path, _ = sealed_media(media)
 

@@ -631,6 +631,7 @@ class Meanings:
 
 
 def test_a_value_is_found_by_its_vector_until_it_is_removed(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
     with Ledger.open(tmp_path / "memory.db", embedder=Meanings()) as ledger:
         ledger.values.put(NOTES, "cup", "An espresso at nine.")
         ledger.values.put(NOTES, "ride", "A red bicycle.")

@@ -162,6 +162,7 @@ def test_a_blank_question_is_near_nothing_and_asks_no_model(told: Ledger, words:
     assert words.calls == before
 
 
+@SEARCH
 def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
     for user in ("", "ada", "grace"):
         remember(told.bind(user=user), f"The tea of {user or 'nobody'}.")

@@ -7,7 +7,7 @@ subject before and after the event.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol
 
 from msgspec import Struct
@@ -35,8 +35,11 @@ class SubjectChange(Struct, frozen=True, gc=False):
     stream: Sequence[tuple[AnyEvent, int | None]] = ()
 
     @property
-    def in_effect(self) -> list[AnyEvent]:
-        return [event for event, void in self.stream if void is None]
+    def events(self) -> Sequence[AnyEvent]:
+        """The events whose rows the subject now has: in a refold all that are in effect, else one more event."""
+        if self.new is None:
+            return ()
+        return [event for event, void in self.stream if void is None] if self.refold else (self.event,)
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):
@@ -196,6 +199,37 @@ def mark_void(rows: ProjectionRows, table: Table, ranges: Sequence[tuple[int, in
     void = void_since(rows, [row[place] for row in found])
     for row in found:
         rows.put(table, row[: place + 1], (*row[:-1], void.get(row[place])))
+
+
+def standing(rows: ProjectionRows, live: Table, column: str, subject: int) -> dict[Values, Values]:
+    """Return the current rows of a subject: the values after the key and before ``from_position``, by key."""
+    width = len(live.key)
+    return {row[:width]: row[width:-1] for row in rows.find(live, (column,), (subject,))}
+
+
+def replace_rows(
+    change: SubjectChange,
+    rows: ProjectionRows,
+    tables: tuple[Table, Table],
+    before: Mapping[Values, Values],
+    after: Mapping[Values, Values],
+) -> None:
+    """Write the rows that a subject has after a change in place of those it had before; an equal row stays as it is.
+
+    Args:
+        change: The change, whose position is the ``from_position`` of the new rows.
+        rows: The rows of the fold.
+        tables: The table of current rows, whose last column is ``from_position``, and the table of ended rows.
+        before: The values between the key and ``from_position``, by key.
+        after: The same, of the rows after the change.
+    """
+    live, closed = tables
+    for key, values in before.items():
+        if after.get(key) != values and (row := rows.get(live, key)) is not None:
+            end(rows, live, closed, row, change.event.position)
+    for key, values in after.items():
+        if before.get(key) != values:
+            rows.put(live, key, (*key, *values, change.event.position))
 
 
 def keep(change: SubjectChange, rows: ProjectionRows, family: Family[S]) -> None:

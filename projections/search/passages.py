@@ -172,8 +172,7 @@ class Passages:
                     above = _words_above(_headings(state), row[_TEXT])
                     due[row[0]] = (*row[:_ABOVE], above, *row[_ABOVE + 1 : -1], event.position)
             else:
-                events = change.in_effect if change.refold else (event,)
-                for put in (known for known in events if known.position == state.content_at):
+                for put in (known for known in change.events if known.position == state.content_at):
                     due = {row[0]: row for row in self._of_value(state, put, event.position)}
         if change.refold or isinstance(event.data, ValuePut | ValueMoved):
             self._stand_instead(change, due, rows)
@@ -189,8 +188,7 @@ class Passages:
     def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
         """Let the passages stand that the events in effect bring, and end all others."""
         at = change.event.position
-        events = change.in_effect if change.new is not None else ()
-        due = {row[0]: row for event_in_effect in events for row in self._of_event(change.new, event_in_effect, at)}
+        due = {row[0]: row for event in change.events for row in self._of_event(change.new, event, at)}
         self._stand_instead(change, due, rows)
 
     def _stand_instead(self, change: SubjectChange, due: dict[int, Values], rows: ProjectionRows) -> None:

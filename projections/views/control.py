@@ -251,8 +251,7 @@ class SourcesProjection:
                 rows.put(DEPENDENTS, key, (*key, change.event.position))
 
     def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
-        cited = {source for event in change.in_effect for source in getattr(event.data, "sources", ())}
-        cited = cited if change.new is not None else set()
+        cited = {source for event in change.events for source in getattr(event.data, "sources", ())}
         for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
             if row[0] not in cited:
                 end(rows, DEPENDENTS, WAS_DEPENDENT, row, change.event.position)

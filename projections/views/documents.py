@@ -116,7 +116,7 @@ class DocumentsProjection:
     def _in_effect(self, change: SubjectChange) -> dict[int, Values]:
         """Return the chunks that result from the events in effect, by row."""
         chunks, at = dict[int, Values](), change.event.position
-        for row, (event, index) in document.text_of(change.in_effect if change.new is not None else ()).items():
+        for row, (event, index) in document.text_of(change.events).items():
             values = self._added(event, event.data, at)
             chunks[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
         return chunks

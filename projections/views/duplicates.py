@@ -108,7 +108,7 @@ class Duplicates:
         if change.refold:
             for row in rows.find(ATTEMPTS, ("memory",), (change.first,)):
                 rows.remove(ATTEMPTS, row[:2])
-        for event in change.in_effect if change.refold else (change.event,):
+        for event in change.events:
             if isinstance(event.data, DuplicateAbsorbed):
                 envelope = event.envelope
                 attempt = attempt_digest(

@@ -31,7 +31,7 @@ from projections.core.rows import (
     checked,
     rows_among,
 )
-from projections.core.subjects import SubjectChange, end, ended, family, keep, mark_void
+from projections.core.subjects import SubjectChange, ended, family, keep, mark_void, replace_rows, standing
 from projections.search.text_hits import source_of
 from projections.views import documents
 from projections.views.quarantine import free
@@ -112,9 +112,7 @@ class ObservationsProjection:
             if _indexed(change.old) != _indexed(change.new):
                 rows.index(SEARCH, change.first, _indexed(change.old), _indexed(change.new))
             self._statements(change, rows)
-            if change.refold:
-                self._refold_evidence(change, rows)
-            elif change.new is not None:
+            if change.refold or isinstance(event.data, observation.CHANGING_EVIDENCE):
                 self._evidence(change, rows)
 
     def _statements(self, change: SubjectChange, rows: ProjectionRows) -> None:
@@ -132,36 +130,12 @@ class ObservationsProjection:
 
     @staticmethod
     def _evidence(change: SubjectChange, rows: ProjectionRows) -> None:
-        if not isinstance(change.event.data, observation.CHANGING_EVIDENCE):
-            return
-        known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        supports = {source: _support(row) for source, row in known.items()}
-        for support in observation.changed_evidence(change.event.data, supports):
-            _put(rows, change, known.get(support.source), support, change.event.position)
-
-    @staticmethod
-    def _refold_evidence(change: SubjectChange, rows: ProjectionRows) -> None:
-        """Replace the evidence of an observation of which earlier events became void or came back into effect."""
-        known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        supports_now = observation.supports(change.in_effect) if change.new is not None else {}
-        for source, row in known.items():
-            if source not in supports_now:
-                end(rows, EVIDENCE, EVIDENCE_WAS, row, change.event.position)
-        for source, (support, _) in supports_now.items():
-            _put(rows, change, known.get(source), support, change.event.position)
-
-
-def _put(rows: ProjectionRows, change: SubjectChange, before: Values | None, now: Support, position: int) -> None:
-    if before is not None:
-        if _support(before) == now:
-            return
-        end(rows, EVIDENCE, EVIDENCE_WAS, before, position)
-    key = (change.first, now.source)
-    rows.put(EVIDENCE, key, (*key, now.at, now.withdrawn, position))
-
-
-def _support(row: Values) -> Support:
-    return Support(row[1], row[2], row[3])
+        before = standing(rows, EVIDENCE, "observation", change.first)
+        known = {} if change.refold else {source: Support(source, *values) for (_, source), values in before.items()}
+        for event in change.events:
+            known |= {support.source: support for support in observation.changed_evidence(event.data, known)}
+        after = {(change.first, source): (support.at, support.withdrawn) for source, support in known.items()}
+        replace_rows(change, rows, (EVIDENCE, EVIDENCE_WAS), before, after)
 
 
 def _indexed(state: ObservationState | None) -> Values | None:
@@ -438,7 +412,7 @@ def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
 
 def support_of(rows: ProjectionRows, row: int) -> list[Support]:
     """Return the evidence of an observation; called under the writer's lock."""
-    return [_support(values) for values in rows.find(EVIDENCE, ("observation",), (row,))]
+    return [Support(*values[1:4]) for values in rows.find(EVIDENCE, ("observation",), (row,))]
 
 
 def looked_at(

@@ -102,7 +102,7 @@ class QuarantineProjection:
         if state is None or not held:
             _replace(change.first, None, event.position, rows)
             return
-        flags = change.in_effect if change.refold else (event,)
+        flags = change.events
         last = next((flag for flag in reversed(flags) if isinstance(flag.data, MemoryQuarantined)), flags[0])
         data = last.data
         values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined | DuplicateAbsorbed) else ("", "")

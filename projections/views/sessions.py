@@ -230,7 +230,7 @@ def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
         dict[tuple[int, int], Values](),
         Visible(),
     )
-    for event in change.in_effect if change.new is not None else ():
+    for event in change.events:
         data = event.data
         if isinstance(data, MessageAppended):
             visible.append(event.position)

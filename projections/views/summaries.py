@@ -112,7 +112,7 @@ def _move(event: AnyEvent, rows: ProjectionRows) -> None:
 def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
     at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
-    for event in change.in_effect if change.new is not None else ():
+    for event in change.events:
         fold.take(event)
         if isinstance(event.data, SummaryCreated):
             rows_of[event.data.summary] = _created(event, event.data)

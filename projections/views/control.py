@@ -16,7 +16,6 @@ from ledger.events import (
     WAYS_BACK,
     AnyEvent,
     CommandAnswered,
-    DuplicateAbsorbed,
     OriginDistrusted,
     PolicyAdopted,
     WriteRefused,
@@ -27,7 +26,17 @@ from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
-from projections.core.subjects import EVERYTHING, VOIDED, WERE_VOIDED, SubjectChange, end, ended, mark_void
+from projections.core.subjects import (
+    EVERYTHING,
+    VOIDED,
+    WERE_VOIDED,
+    SubjectChange,
+    end,
+    ended,
+    mark_void,
+    replace_rows,
+    standing,
+)
 
 KEYS = Table(
     "keys",
@@ -236,26 +245,12 @@ class SourcesProjection:
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
-            if change.refold:
-                self._again(change, rows)
-            elif change.old is None and change.new is not None:
-                self._cite(change, rows, change.new.sources)
-            elif isinstance(event.data, DuplicateAbsorbed) and event.data.sources:
-                self._cite(change, rows, event.data.sources)
-
-    @staticmethod
-    def _cite(change: SubjectChange, rows: ProjectionRows, sources: Iterable[str]) -> None:
-        for source in sources:
-            key = (source, change.first)
-            if rows.get(DEPENDENTS, key) is None:
-                rows.put(DEPENDENTS, key, (*key, change.event.position))
-
-    def _again(self, change: SubjectChange, rows: ProjectionRows) -> None:
-        cited = {source for event in change.events for source in getattr(event.data, "sources", ())}
-        for row in rows.find(DEPENDENTS, ("memory",), (change.first,)):
-            if row[0] not in cited:
-                end(rows, DEPENDENTS, WAS_DEPENDENT, row, change.event.position)
-        self._cite(change, rows, sorted(cited))
+            cited = {source for cause in change.events for source in getattr(cause.data, "sources", ())}
+            if cited or change.refold:
+                before = standing(rows, DEPENDENTS, "memory", change.first)
+                after = {} if change.refold else before
+                after = after | {(source, change.first): () for source in cited}
+                replace_rows(change, rows, (DEPENDENTS, WAS_DEPENDENT), before, after)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ledger.memories.state import CO_OCCURS, MemoryState
 from projections.core.codec import reader
 from projections.core.conditions import Conditions, Scope
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among
-from projections.core.subjects import SubjectChange, end, ended
+from projections.core.subjects import SubjectChange, ended, replace_rows
 
 MENTIONS = Table(
     "mentions",
@@ -70,9 +70,9 @@ class GraphProjection:
             if change.old is None or change.new is None or not _is_same(change.old, change.new):
                 before, after = _mentions(change.old), _mentions(change.new)
                 if before or after:
-                    _change(change, rows, MENTIONS, MENTIONS_BEFORE, before, after)
+                    replace_rows(change, rows, (MENTIONS, MENTIONS_BEFORE), before, after)
                 if _has_edges(change.old) or _has_edges(change.new):
-                    _change(change, rows, EDGES, EDGES_BEFORE, _edges(change.old), _edges(change.new))
+                    replace_rows(change, rows, (EDGES, EDGES_BEFORE), _edges(change.old), _edges(change.new))
 
 
 def _is_same(old: MemoryState, new: MemoryState) -> bool:
@@ -84,50 +84,33 @@ def _has_edges(state: MemoryState | None) -> bool:
     return state is not None and bool(state.edges)
 
 
-_Rows = dict[tuple[str, ...], Values]
-
-
-def _mentions(state: MemoryState | None) -> _Rows:
+def _mentions(state: MemoryState | None) -> dict[Values, Values]:
     """Return the names of a memory, by normalised name.
 
     Supplied entities and the names of stated relations come before the names found in the text.
     """
     if state is None or state.content is None or state.user is None:
         return {}
-    named: _Rows = {}
+    named = dict[Values, Values]()
     related = (name for edge in state.edges for name in (edge.source, edge.target)) if state.edges else ()
     for supplied, names in ((1, (*state.entities, *related)), (0, found(state.content))):
         for name in names:
-            named.setdefault((name_form(name),), (name, supplied, state.user))
-    named.pop(("",), None)
+            named.setdefault((state.row, name_form(name)), (name, supplied, state.user))
+    named.pop((state.row, ""), None)
     return named
 
 
-def _edges(state: MemoryState | None) -> _Rows:
+def _edges(state: MemoryState | None) -> dict[Values, Values]:
     if state is None or state.content is None or state.user is None:
         return {}
-    stated: _Rows = {}
+    stated = dict[Values, Values]()
     for edge in state.edges:
         form = edge.form
         if form[0] and form[2] and form[0] != form[2]:
-            stated.setdefault(form, (edge.source, edge.target, state.user, edge.valid_from, edge.valid_to))
+            stated.setdefault(
+                (state.row, *form), (edge.source, edge.target, state.user, edge.valid_from, edge.valid_to)
+            )
     return stated
-
-
-def _change(
-    change: SubjectChange, rows: ProjectionRows, live: Table, closed: Table, before: _Rows, after: _Rows
-) -> None:
-    """End the rows that are gone or changed, and put the new rows; unchanged rows keep their position."""
-    now = change.event.position
-    for key, values in before.items():
-        if after.get(key) != values:
-            row = rows.get(live, (change.first, *key))
-            if row is not None:
-                end(rows, live, closed, row, now)
-    for key, values in after.items():
-        if before.get(key) != values:
-            place = (change.first, *key)
-            rows.put(live, place, (*place, *values, now))
 
 
 # --- for decisions ---------------------------------------------------------------------------------------------------

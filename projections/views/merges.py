@@ -12,7 +12,7 @@ from ledger.review import rules
 from ledger.review.rules import MergeState
 from projections.core.conditions import NEWEST, Start
 from projections.core.rows import AsOf, ProjectionRows, Table
-from projections.core.subjects import SubjectChange, end, ended, family, first_rows, keep
+from projections.core.subjects import SubjectChange, ended, family, first_rows, keep, replace_rows
 
 FAMILY = family(
     "g",
@@ -47,12 +47,8 @@ class Members:
 
     def renew(self, change: SubjectChange, rows: ProjectionRows, before: Sequence[str], after: Sequence[str]) -> None:
         """End the rows of memories that left a subject, and put rows for memories that joined it."""
-        for memory in before:
-            if memory not in after and (row := rows.get(self.live, (memory, change.first))) is not None:
-                end(rows, self.live, self.closed, row, change.event.position)
-        for memory in after:
-            if memory not in before:
-                rows.put(self.live, (memory, change.first), (memory, change.first, change.event.position))
+        sets = ({(memory, change.first): () for memory in memories} for memories in (before, after))
+        replace_rows(change, rows, (self.live, self.closed), *sets)
 
     def about(self, rows: ProjectionRows, memory: str) -> list[int]:
         """Return the rows of the subjects that a memory is a member of; called under the writer's lock."""

@@ -16,7 +16,7 @@ from ledger.projects.rules import ProjectState, TrustedEntry, name_form
 from ledger.sessions.rules.session import SessionState
 from projections.core.conditions import NEWEST, AllBut, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
-from projections.core.subjects import SubjectChange, end, ended, family, keep
+from projections.core.subjects import SubjectChange, end, ended, family, keep, replace_rows
 
 FAMILY = family(
     "p",
@@ -96,8 +96,8 @@ class ProjectsProjection:
             if change.kind == "p":
                 keep(change, rows, FAMILY)
                 _rename(change, rows)
-                _rejoin(change, rows)
-                _relink(change, rows)
+                replace_rows(change, rows, (JOINS, JOINS_BEFORE), _joins(change.old), _joins(change.new))
+                replace_rows(change, rows, (ROOTS, ROOTS_BEFORE), _roots(change.old), _roots(change.new))
                 _restate(change, rows)
             elif change.kind == "s":
                 _rename(change, rows)
@@ -129,37 +129,19 @@ def _rename(change: SubjectChange, rows: ProjectionRows) -> None:
         rows.put(NAMES, key, (*key, change.new.id, change.first, change.event.position))
 
 
-def _joins(state: ProjectState | None) -> set[tuple[str, str, int]]:
-    return {(state.id, join.id, join.position) for join in state.joined} if state is not None else set()
+def _joins(state: ProjectState | None) -> dict[Values, Values]:
+    return {(state.id, join.id, join.position): () for join in state.joined} if state is not None else {}
 
 
-def _rejoin(change: SubjectChange, rows: ProjectionRows) -> None:
-    before, after = _joins(change.old), _joins(change.new)
-    for key in sorted(before - after):
-        if (row := rows.get(JOINS, key)) is not None:
-            end(rows, JOINS, JOINS_BEFORE, row, change.event.position)
-    for key in sorted(after - before):
-        rows.put(JOINS, key, (*key, change.event.position))
-
-
-def _roots(state: ProjectState | None) -> set[tuple[str, str, str, int, str]]:
-    """Return (user, machine, path, position of the link, project) for every root, without erased users, machines and paths."""
+def _roots(state: ProjectState | None) -> dict[Values, Values]:
+    """Return the project of every (user, machine, path, position of the link), without erased users, machines and paths."""
     if state is None or state.user is None:
-        return set()
+        return {}
     return {
-        (state.user, root.machine, root.path, root.position, state.id)
+        (state.user, root.machine, root.path, root.position): (state.id,)
         for root in state.roots
         if root.machine is not None and root.path is not None
     }
-
-
-def _relink(change: SubjectChange, rows: ProjectionRows) -> None:
-    before, after = _roots(change.old), _roots(change.new)
-    for *key, _ in sorted(before - after):
-        if (row := rows.get(ROOTS, tuple(key))) is not None:
-            end(rows, ROOTS, ROOTS_BEFORE, row, change.event.position)
-    for root in sorted(after - before):
-        rows.put(ROOTS, root[:-1], (*root, change.event.position))
 
 
 def _entries(state: ProjectState | None) -> dict[tuple[str, str | None], TrustedEntry]:

@@ -202,9 +202,14 @@ def mark_void(rows: ProjectionRows, table: Table, ranges: Sequence[tuple[int, in
 
 
 def standing(rows: ProjectionRows, live: Table, column: str, subject: int) -> dict[Values, Values]:
-    """Return the current rows of a subject: the values after the key and before ``from_position``, by key."""
+    """Return the current rows of a subject as ``by_key`` does."""
+    return by_key(live, rows.find(live, (column,), (subject,)))
+
+
+def by_key(live: Table, rows: Iterable[Values]) -> dict[Values, Values]:
+    """Return the values of rows after the key and before ``from_position``, by key."""
     width = len(live.key)
-    return {row[:width]: row[width:-1] for row in rows.find(live, (column,), (subject,))}
+    return {row[:width]: row[width:-1] for row in rows}
 
 
 def replace_rows(

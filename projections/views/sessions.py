@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -27,7 +26,7 @@ from ledger.sessions.rules.statuses import Visible
 from projections.core.codec import codec, columns, reader
 from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
-from projections.core.subjects import SubjectChange, end, ended, family, keep
+from projections.core.subjects import SubjectChange, by_key, end, ended, family, keep, replace_rows, standing
 from projections.views.interactions import BY_RULES
 
 FAMILY = family(
@@ -224,41 +223,22 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
-    at, appended, hidden, visible = (
-        change.event.position,
-        dict[int, Values](),
-        dict[tuple[int, int], Values](),
-        Visible(),
-    )
+    at, visible = change.event.position, Visible()
+    appended, hidden = dict[int, Values](), list[Values]()
     for event in change.events:
         data = event.data
         if isinstance(data, MessageAppended):
             visible.append(event.position)
-            appended[event.position] = (*_appended(event, data)[:_FROM], at)
+            appended[event.position] = _appended(event, data)
         elif isinstance(data, MessageRepaired) and data.message in appended:
             appended[data.message] = _repaired(appended[data.message], event)
         elif isinstance(data, MessagesHidden):
             newly_hidden = visible.hide(data.ranges)
             counted = (len(newly_hidden), sum(appended[row][_TOKENS] for row in newly_hidden))
-            hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
-    _replace_rows(rows, MESSAGES, MESSAGES_WERE, appended, rows.find(MESSAGES, ("session",), (change.first,)), at)
-    _replace_rows(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
-
-
-def _replace_rows(
-    rows: ProjectionRows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
-) -> None:
-    """Replace the current rows by new rows from this event on; an unchanged row stays."""
-    width = len(live.key)
-    to_put = {key if isinstance(key, tuple) else (key,): row for key, row in new_rows.items()}
-    for row in current:
-        same = to_put.get(row[:width])
-        if same is not None and same[:-1] == row[:-1]:
-            del to_put[row[:width]]
-        else:
-            end(rows, live, closed, row, at)
-    for key, row in to_put.items():
-        rows.put(live, key, row)
+            hidden += _hidden(event, data, counted, at)
+    for tables, after in ((MESSAGES, MESSAGES_WERE), appended.values()), ((HIDDEN, HIDDEN_WERE), hidden):
+        before = standing(rows, tables[0], "session", change.first)
+        replace_rows(change, rows, tables, before, by_key(tables[0], after))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ledger.sessions.rules.window import LEVELS, SUMMARY_KINDS
 from projections.core.codec import codec, columns
 from projections.core.conditions import Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values
-from projections.core.subjects import SubjectChange, end, ended, first_rows
+from projections.core.subjects import SubjectChange, by_key, end, ended, first_rows, replace_rows, standing
 
 WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 
@@ -111,22 +111,15 @@ def _move(event: AnyEvent, rows: ProjectionRows) -> None:
 
 def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
     """Replace the session's rows by the rows that follow from the events in effect."""
-    at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
+    created, fold = dict[str, Values](), WindowFold()
     for event in change.events:
         fold.take(event)
         if isinstance(event.data, SummaryCreated):
-            rows_of[event.data.summary] = _created(event, event.data)
+            created[event.data.summary] = _created(event, event.data)
     for id, status in fold.consistent().items():
-        rows_of[id] = (*rows_of[id][:_STATUS], status, *rows_of[id][_STATUS + 1 : _FROM], at)
-    to_put = {row[0]: row for row in rows_of.values()}
-    for row in rows.find(SUMMARIES, ("session",), (change.first,)):
-        same = to_put.get(row[0])
-        if same is not None and same[:_FROM] == row[:_FROM]:
-            del to_put[row[0]]
-        else:
-            end(rows, SUMMARIES, SUMMARIES_WERE, row, at)
-    for key, row in to_put.items():
-        rows.put(SUMMARIES, (key,), row)
+        created[id] = (*created[id][:_STATUS], status, *created[id][_STATUS + 1 :])
+    before = standing(rows, SUMMARIES, "session", change.first)
+    replace_rows(change, rows, (SUMMARIES, SUMMARIES_WERE), before, by_key(SUMMARIES, created.values()))
 
 
 def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:

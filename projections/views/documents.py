@@ -25,7 +25,7 @@ from ledger.log.event_base import NOTHING
 from projections.core.codec import codec, columns
 from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among
-from projections.core.subjects import SubjectChange, end, ended, family, keep
+from projections.core.subjects import SubjectChange, by_key, ended, family, keep, replace_rows, standing
 from projections.views import control
 
 FAMILY = family(
@@ -72,7 +72,7 @@ _CLOSED = ended(CHUNKS, "chunks_were")
 CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
 
 _, chunk_of = codec(ChunkRow, CHUNKS)
-_INDEX, _FROM = CHUNKS.names.index("chunk_index"), CHUNKS.names.index("from_position")
+_INDEX = CHUNKS.names.index("chunk_index") - 1  # among the values after the key
 _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -91,17 +91,14 @@ class DocumentsProjection:
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
-            if change.refold:
-                _put_chunks(rows, change, self._in_effect(change))
-            elif change.new is not None and isinstance(event.data, ChunkAdded):
-                rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.position))
-            elif change.new is not None and isinstance(event.data, DocumentReplaced):
-                new_index = moved(event.data.kept)
-                current = rows.find(CHUNKS, ("document",), (change.first,))
-                _put_chunks(rows, change, {row[0]: (*row[:_INDEX], new_index[row[_INDEX]], *row[_INDEX + 1 :])
-                                           for row in current if row[_INDEX] in new_index})  # fmt: skip
+            if change.new is not None and isinstance(event.data, ChunkAdded):
+                rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.data.index))
+            elif change.refold or isinstance(event.data, DocumentReplaced):
+                before = standing(rows, CHUNKS, "document", change.first)
+                after = self._in_effect(change) if change.refold else _moved(before, event.data)
+                replace_rows(change, rows, (CHUNKS, CHUNKS_WERE), before, after)
 
-    def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
+    def _added(self, event: AnyEvent, data: ChunkAdded, index: int) -> Values:
         user, words, headings = event.envelope.user, data.content, data.heading_path
         own = bytes(data.own).decode() if data.own is not NOTHING else "null"
         mark = None
@@ -110,33 +107,24 @@ class DocumentsProjection:
         path = msgspec.json.encode(headings).decode() if headings is not None else None
         metadata = bytes(data.metadata).decode()
         size = len(words) if words is not None else None
-        numbers = (size, _unless_null(metadata), mark, _unless_null(own), since)
-        return (event.position, data.chunk, event.first, data.index, path, *numbers)
+        numbers = (size, _unless_null(metadata), mark, _unless_null(own), event.position)
+        return (event.position, data.chunk, event.first, index, path, *numbers)
 
-    def _in_effect(self, change: SubjectChange) -> dict[int, Values]:
-        """Return the chunks that result from the events in effect, by row."""
-        chunks, at = dict[int, Values](), change.event.position
-        for row, (event, index) in document.text_of(change.events).items():
-            values = self._added(event, event.data, at)
-            chunks[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
-        return chunks
+    def _in_effect(self, change: SubjectChange) -> dict[Values, Values]:
+        """Return the chunks that result from the events in effect, by key."""
+        text = document.text_of(change.events).values()
+        return by_key(CHUNKS, (self._added(event, event.data, index) for event, index in text))
+
+
+def _moved(chunks: dict[Values, Values], data: DocumentReplaced) -> dict[Values, Values]:
+    """Return the chunks that continue after a newer text of the document, each at its new index."""
+    new_index = moved(data.kept)
+    continuing = {key: chunk for key, chunk in chunks.items() if chunk[_INDEX] in new_index}
+    return {key: (*chunk[:_INDEX], new_index[chunk[_INDEX]], *chunk[_INDEX + 1 :]) for key, chunk in continuing.items()}
 
 
 def _unless_null(encoded: str) -> str | None:
     return None if encoded == "null" else encoded
-
-
-def _put_chunks(rows: ProjectionRows, change: SubjectChange, chunks: dict[int, Values]) -> None:
-    """Set the chunks that the document has from this event on; an unchanged chunk keeps its row."""
-    at = change.event.position
-    for row in rows.find(CHUNKS, ("document",), (change.first,)):
-        same = chunks.get(row[0])
-        if same is not None and same[:_FROM] == row[:_FROM]:
-            del chunks[row[0]]
-        else:
-            end(rows, CHUNKS, CHUNKS_WERE, row, at)
-    for key, values in chunks.items():
-        rows.put(CHUNKS, (key,), (*values[:_FROM], at))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

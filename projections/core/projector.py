@@ -1,9 +1,9 @@
 """The projector: it folds events into the rows of every projection, in the command's transaction or in a rebuild.
 
 To fold an event is to compute the rows that follow from the event and the rows before it. Each event is folded once into the
-state of its subject, and every projection receives the same change. No projection has code for undo and redo: the subjects
-concerned are folded again from their streams without the void events, and each projection receives the result as one more
-change.
+state of its subject, and every projection receives the same change. After an undo or a redo the subjects concerned are folded
+again from their streams without the void events, and each projection receives the result as one more change. Rows that follow
+from the state or from ``SubjectChange.events`` need no more code for that; a projection that has such code says why.
 """
 
 from __future__ import annotations

@@ -125,6 +125,12 @@ SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAG
 
 
 class Passages:
+    """The passages of turns, messages, chunks, summaries and values.
+
+    After an undo the texts are read and cut again, and each passage that ends leaves the text index too; so they are not written
+    by ``replace_rows``.
+    """
+
     name, version, follows, reads = "passages", 7, frozenset("idsv"), ("documents",)
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
@@ -147,7 +153,7 @@ class Passages:
         """Let the chunks stand that the document now has; their texts are read from the log."""
         event, state = change.event, change.new
         active = state if state is not None and state.status == "active" else None
-        if isinstance(event.data, ChunkAdded) and not change.refold:
+        if isinstance(event.data, ChunkAdded):
             for row in _of_chunk(active, event, event.position) if active is not None else ():
                 _stand(row, rows)
             return
@@ -167,7 +173,7 @@ class Passages:
         """Let the passages stand of the content that the value now has, under its present key, whatever its status."""
         event, state, due = change.event, change.new, dict[int, Values]()
         if state is not None and state.indexed and state.name is not None:
-            if not change.refold and isinstance(event.data, ValueMoved):
+            if isinstance(event.data, ValueMoved):
                 for row in rows.find(PASSAGES, ("subject",), (change.first,)):
                     above = _words_above(_headings(state), row[_TEXT])
                     due[row[0]] = (*row[:_ABOVE], above, *row[_ABOVE + 1 : -1], event.position)

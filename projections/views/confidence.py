@@ -75,7 +75,10 @@ def _step(change: SubjectChange, rows: ProjectionRows) -> None:
 
 
 def _mark(change: SubjectChange, rows: ProjectionRows) -> None:
-    """Write since when the steps of a memory are void; those of undos and the like, which are not in its stream, never are."""
+    """Write since when the steps of a memory are void; a step stays as it was recorded, and an undo adds one.
+
+    The steps of undos and the like, which are not in the memory's stream, are never void.
+    """
     void = {event.position: since for event, since in change.stream}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
         if (undone := void.get(row[1])) != row[_UNDONE]:

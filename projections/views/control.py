@@ -186,7 +186,10 @@ class RefusalsProjection:
 
 
 class InEffect:
-    """The void events with the acts that made them void, the distrusted sources, and the adopted policies."""
+    """The void events with the acts that made them void, the distrusted sources, and the adopted policies.
+
+    The rows say what the acts did, so they belong to no subject that an act folds again.
+    """
 
     name, version, reads = "in_effect", 7, ()
     follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, PolicyAdopted))

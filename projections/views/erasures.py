@@ -56,6 +56,8 @@ ERASURES = Table(
 
 
 class ErasuresProjection:
+    """The projection of holds and erasures, which no act makes void."""
+
     name, version, reads = "erasures", 1, ()
     follows = frozenset(kind.__name__ for kind in (ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased))
     tables = (HOLDS, ERASURES)

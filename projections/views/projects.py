@@ -115,7 +115,7 @@ def _names(state: ProjectState | SessionState | None) -> set[tuple[str, str]]:
 
 
 def _rename(change: SubjectChange, rows: ProjectionRows) -> None:
-    if not change.refold and isinstance(change.event.data, MessageAppended):
+    if isinstance(change.event.data, MessageAppended):
         return  # saves time: the most frequent event never changes a name
     before, after = _names(change.old), _names(change.new)
     for user, name in sorted(before - after):

@@ -65,6 +65,11 @@ _ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple, because a union type wou
 
 
 class QuarantineProjection:
+    """The projection of the quarantine.
+
+    Decisions on texts are events of the ledger and not of a subject, so an act on them is folded here.
+    """
+
     name, version, reads = "quarantine", 2, ("in_effect",)
     follows = frozenset({"m", *(kind.__name__ for kind in (TextQuarantined, TextReleased, *WAYS_BACK))})
     tables = (QUARANTINE, WAS_IN_QUARANTINE, DECISIONS)

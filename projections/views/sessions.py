@@ -222,7 +222,10 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 
 def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
-    """Replace the session's rows by the rows that follow from the events in effect."""
+    """Replace the session's rows by the rows that follow from the events in effect.
+
+    Going forward, a repair reads one message, and a hiding brings its counts. After an undo the counts may be others.
+    """
     at, visible = change.event.position, Visible()
     appended, hidden = dict[int, Values](), list[Values]()
     for event in change.events:

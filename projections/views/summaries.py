@@ -110,7 +110,10 @@ def _move(event: AnyEvent, rows: ProjectionRows) -> None:
 
 
 def _refold(change: SubjectChange, rows: ProjectionRows) -> None:
-    """Replace the session's rows by the rows that follow from the events in effect."""
+    """Replace the session's rows by the rows that follow from the events in effect.
+
+    Going forward, an event moves the summaries that it names. After an undo the whole window decides which of them stand.
+    """
     created, fold = dict[str, Values](), WindowFold()
     for event in change.events:
         fold.take(event)

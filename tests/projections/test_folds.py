@@ -144,6 +144,20 @@ def test_what_an_undo_and_a_distrust_make_void_is_void_since_the_first_of_them_t
     assert void_since() == {None}
 
 
+def test_an_undo_leaves_the_rows_alone_that_say_the_same_after_it(ledger):
+    tea, milk = ledger.remember("Ann drinks tea."), ledger.remember("Ann drinks milk.")
+    ledger.observations.add("Ann drinks.", [tea.id])
+    formed = ledger.position
+    ledger.observations.add("Ann drinks.", [milk.id])
+    added = ledger.position
+    ledger.undo(added)
+    with probe.read(ledger) as connection:
+        rows = connection.execute("SELECT source, from_position FROM evidence").fetchall()
+        ended = connection.execute("SELECT source, from_position, to_position FROM evidence_was").fetchall()
+    assert rows == [(tea.id, formed)]
+    assert ended == [(milk.id, added, ledger.position)]
+
+
 @pytest.mark.slow
 @settings(max_examples=400 if LONG else 20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, max_size=25))

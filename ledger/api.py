@@ -1091,10 +1091,11 @@ class Ledger(LedgerRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
-        """Replace an active memory by another fact, and return the new memory. The old memory stays readable.
+        """Replace a memory by another fact, and return the new memory. The old memory stays readable.
 
         From the channel "agent" the new memory has a confidence of at most 0.6. From "web", "tool" and "file" the new memory
-        waits for review, and the old memory stays active until ``promote``.
+        waits for review, and the old memory stays active until ``promote``. A candidate can be replaced too: it was true until
+        then, without having been active here.
 
         Args:
             content: The new statement.

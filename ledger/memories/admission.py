@@ -240,7 +240,7 @@ def check_budget(
 ) -> None:
     """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if an active memory with this content would not fit.
 
-    ``frees`` is an active memory that ends with the change, or whose wording changes. ``pending`` holds the characters that the
+    ``frees`` is a memory that ends with the change, or whose wording changes: an active one makes room. ``pending`` holds the characters that the
     same append already adds to each group.
     """
     group = group_of(kind)
@@ -248,7 +248,8 @@ def check_budget(
     if not limit or content is None:
         return
     work.rows.flush()  # memories of earlier commands in the same batch count too
-    freed = len(frees.content or "") if frees is not None and group_of(frees.kind) == group else 0
+    frees = frees if frees is not None and frees.status == "active" and group_of(frees.kind) == group else None
+    freed = len(frees.content or "") if frees is not None else 0
     current = memories.active_chars(work.connection(), work.who.user, user_profile=group == "user")
     current += (pending or {}).get(group, 0)
     requested = len(content) - freed

@@ -34,7 +34,7 @@ from projections.views import confidence as timeline
 def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str | None = None) -> answers.Memory:
     """Make a candidate active; with ``content``, first give the candidate this wording in the same append.
 
-    A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is still active. An active
+    A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is not over. An active
     memory that a turn denies is confirmed: it gets one more reference, which adds nothing to its confidence.
     """
     note = check_reason("note", note)
@@ -250,7 +250,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
         attempt = admission.by_channel(work, in_time(work, attempt), "supersede")
         if attempt.sources:
             attempt = with_sources(work, attempt)
-        if old.status != "active":
+        if old.status not in ("candidate", "active"):
             raise memory_rules.refusal(memory_rules.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, edges)
 
@@ -413,10 +413,10 @@ def emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None
 
 
 def _replaced(work: Work, candidate: MemoryState) -> MemoryState | None:
-    """Return the active memory that a candidate would replace, if any."""
+    """Return the memory that a candidate would replace, if that memory is not over."""
     subject = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
     state: MemoryState | None = work.at_row(subject.row, "m") if subject is not None else None
-    return state if state is not None and state.status == "active" else None
+    return state if state is not None and state.status in ("candidate", "active") else None
 
 
 def _succeed(

@@ -4,7 +4,8 @@ none ──► candidate ──promote──► active ──supersede──► 
              │  │                 │ └───invalidate──► invalid
              │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
 
-A memory is *hidden* if it is superseded, invalid or retracted. ``decide`` turns a command into events, or refuses it.
+A candidate can be superseded and retracted too: it was true until then, or is out of use, without ever being active here. A
+memory is *hidden* if it is superseded, invalid or retracted. ``decide`` turns a command into events, or refuses it.
 ``state.py`` has the states, and the change by each event.
 """
 
@@ -157,7 +158,7 @@ Command = (
 ALLOWED: dict[str, tuple[str, ...]] = {
     "candidate": (
         *("promote", "reject", "revise", "correct", "set_confidence", "tag", "set_metadata", "set_validity"),
-        *("retract", "quarantine", "release", "relate", "unrelate"),
+        *("supersede", "retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "active": (
         *("reinforce", "revise", "correct", "set_confidence", "tag", "set_metadata", "set_validity"),
@@ -195,7 +196,7 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return _correction(correct, memory)
         case SetValidity() as validity, "candidate" | "active":
             return _validity(validity, memory)
-        case Supersede(by, valid_to, reason, rule), "active":
+        case Supersede(by, valid_to, reason, rule), "candidate" | "active":
             return [MemorySuperseded(by, valid_to, reason, rule)]
         case Invalidate(reason), "active":
             return [MemoryInvalidated(reason)]
@@ -367,7 +368,7 @@ _NEEDS: dict[type[EventData], tuple[str, ...]] = {
     MemoryPromoted: ("candidate", "active"),
     MemoryRejected: ("candidate", "invalid"),
     MemoryReinforced: ("active",),
-    MemorySuperseded: ("active",),
+    MemorySuperseded: ("candidate", "active"),
     MemoryInvalidated: ("active", "invalid"),
     MemoryRetracted: ("candidate", "active", "retracted"),
     MemoryRestored: ("candidate", "active", *HIDDEN),

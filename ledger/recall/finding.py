@@ -112,7 +112,7 @@ def citing_memories(connection: sqlite3.Connection, turns: Collection[Turn]) -> 
     positions = [position for _, position in turns if position is not None]
     cited = dict[Turn, list[MemoryState]]()
     for source, memory in memories.citing(connection, sorted({id for id, _ in turns}), positions):
-        if memory.status == "candidate" or memory.before == "candidate":
+        if memory.status == "candidate" or (memory.before == "candidate" and memory.status != "superseded"):
             continue
         is_message = source.startswith("s_") and memory.origin is not None
         turn = (source, memory.origin.position if is_message and memory.origin is not None else None)

@@ -77,7 +77,7 @@ TABLE = {
     "correct":      ("do", "do", "no", "no", "no", "no"),
     "tag":         ("do", "do", "no", "no", "no", "no"),
     "set_validity": ("do", "do", "no", "no", "no", "no"),
-    "supersede":    ("no", "do", "no", "no", "no", "no"),
+    "supersede":    ("do", "do", "no", "no", "no", "no"),
     "invalidate":   ("no", "do", "no", "so", "no", "no"),
     "retract":      ("do", "do", "no", "no", "so", "no"),
     "restore":      ("so", "so", "do", "do", "do", "no"),
@@ -294,7 +294,7 @@ def test_only_a_capture_makes_sense_on_nothing() -> None:
 
 def test_each_status_rejects_the_events_that_cannot_follow_after_an_undo() -> None:
     wrong = {
-        "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated"},
+        "candidate": {"MemoryReinforced", "MemoryInvalidated"},
         "active": {"MemoryRejected"},
     }
     for status, names in wrong.items():

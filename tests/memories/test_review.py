@@ -285,3 +285,19 @@ def test_listing_by_status_kind_project_tag_and_confidence(ledger: Ledger) -> No
     assert ids(ledger.memories.list(min_confidence=0.5)) == [two.id, one.id]
     assert ids(ledger.memories.list(min_confidence=0.5, limit=1)) == [two.id]
     assert ledger.memories.list(limit=0) == []
+
+
+def test_a_candidate_that_is_true_no_longer_ends_without_having_been_active(ledger: Ledger) -> None:
+    boat = ledger.propose("Ada owns a boat.", occurred_at="2021-03-01")
+    porto = ledger.propose("Ada lives in Porto.", occurred_at="2021-03-02")
+    ended = ledger.memories.end(boat.id, reason="sold", occurred_at="2023-08-01")
+    lisbon = ledger.supersede(porto.id, "Ada lives in Lisbon.", occurred_at="2024-01-10")
+    assert (ended.status, ended.valid_to) == ("superseded", "2023-08-01T00:00:00.000000Z")
+    assert (ledger.memories.get(porto.id).superseded_by, lisbon.supersedes) == (lisbon.id, porto.id)
+    for position in range(boat.position, ledger.position + 1):
+        active = [memory.content for memory in ledger.at(position).memories.list()]
+        assert active in ([], ["Ada lives in Lisbon."])
+    then = ledger.at(ledger.position, valid_at="2022-12-24")
+    assert {memory.content for memory in then.memories.list(statuses=())} == {"Ada owns a boat.", "Ada lives in Porto."}
+    assert then.recall("Who owns a boat?", limit=1).items[0].content == "Ada owns a boat."
+    assert ledger.restore(boat.id).status == "candidate"

@@ -1088,6 +1088,7 @@ class Ledger(LedgerRead):
         valid_from: Time | None = None,
         valid_to: Time | None = None,
         metadata: Metadata | None = None,
+        propose: bool = False,
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
@@ -1108,6 +1109,8 @@ class Ledger(LedgerRead):
             valid_from: The time from which the new memory is true, and the old is not; None for ``occurred_at``, or now.
             valid_to: The time until which it is true, exclusive; a date alone includes that day.
             metadata: Keys of the new memory; the old memory's stay with the old one.
+            propose: True if the new memory is to wait for review. A candidate is replaced at once, an active memory by
+                ``promote`` of the new one.
         """
         from ledger.memories import commands
         from ledger.memories.asked import SupersedeRequest
@@ -1124,6 +1127,7 @@ class Ledger(LedgerRead):
             valid_from=valid_from,
             valid_to=valid_to,
             metadata=NO_PAIRS if metadata is None else metadata,
+            propose=propose,
         )
         return commands.supersede(self._engine.writer, self._scope.asker(options), id, request)
 

@@ -1097,9 +1097,9 @@ class AsyncLedger(OpenedLedger, AsyncLedgerRead):
         self, id: str, content: str, *, kind: str | None = None, confidence: float = 1.0,
         entities: Iterable[str] | None = None, tags: Iterable[str] | None = None, sources: Iterable[str] = (),
         relations: Iterable[Triple] = (), valid_from: Time | None = None, valid_to: Time | None = None,
-        metadata: Metadata | None = None, reason: str = "", **options: Unpack[WriteOptions],
+        metadata: Metadata | None = None, propose: bool = False, reason: str = "", **options: Unpack[WriteOptions],
     ) -> Memory:
-        """Replace an active memory by another fact, and return the new memory. The old memory stays readable."""
+        """Replace a memory by another fact, and return the new memory. The old memory stays readable."""
 
     async def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""

@@ -50,6 +50,7 @@ class SupersedeRequest(Struct, frozen=True, kw_only=True):
     valid_from: Time | None = None
     valid_to: Time | None = None
     metadata: Metadata = NO_PAIRS
+    propose: bool = False
 
 
 def referenced(attempt: MemoryCaptured, request: RememberRequest) -> MemoryCaptured:

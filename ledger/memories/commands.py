@@ -230,7 +230,8 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
     If the new text equals the old text, nothing is recorded. If another active memory already has the new text, that memory
     becomes the successor and no memory is created. The edges of the old memory end; ``relations`` become the successor's edges.
     """
-    stated, reason = event_of(request, "active"), check_reason("reason", request.reason)
+    verb, status = ("propose", "candidate") if request.propose else ("supersede", "active")
+    stated, reason = event_of(request, status), check_reason("reason", request.reason)
     entities = None if request.entities is None else stated.entities
     tags = None if request.tags is None else stated.tags
     edges = graph_rules.edge_list(request.relations)
@@ -247,12 +248,13 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
             valid_from=stated.valid_from or happened_in(work),
             supersedes=old.id,
         )
-        attempt = admission.by_channel(work, in_time(work, attempt), "supersede")
+        attempt = admission.by_channel(work, in_time(work, attempt), verb)
         if attempt.sources:
             attempt = with_sources(work, attempt)
         if old.status not in ("candidate", "active"):
             raise memory_rules.refusal(memory_rules.Supersede(None, ""), old)
-        return _succeed(work, old, attempt, reason, edges)
+        at_once = attempt.status == "active" or (request.propose and old.status == "candidate")
+        return _succeed(work, old, attempt, reason, edges, at_once=at_once)
 
     return with_kind(answered(writer.run("supersede", asker, body, arguments)))
 
@@ -420,7 +422,13 @@ def _replaced(work: Work, candidate: MemoryState) -> MemoryState | None:
 
 
 def _succeed(
-    work: Work, old: MemoryState, attempt: MemoryCaptured, why: str, edges: tuple[memory_rules.Relate, ...]
+    work: Work,
+    old: MemoryState,
+    attempt: MemoryCaptured,
+    why: str,
+    edges: tuple[memory_rules.Relate, ...],
+    *,
+    at_once: bool,
 ) -> str:
     attempt = work.cleaned(attempt)
     # The old memory is compared first: after an undo another, older memory may have the same text.
@@ -429,7 +437,7 @@ def _succeed(
         return old.id
     refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
-    if attempt.status == "active":
+    if at_once:
         emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)

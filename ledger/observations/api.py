@@ -114,7 +114,7 @@ class Observations(ObservationsRead):
         Args:
             content: The text.
             sources: Ids of memories, interactions, chunks and messages in use, at least one.
-            confidence: The confidence, from 0.5 to 1.
+            confidence: The confidence, from 0 to 1; that of rules and models is from 0.5.
             tags: At most 10 tags.
 
         Raises:

@@ -51,7 +51,7 @@ def observe(
     """Record an observation written by hand: the caller's text states what several sources have in common.
 
     ``source`` are the ids of memories, interactions, chunks and messages in use, at least one. Sources of another project are
-    refused, unless the observation has no project. ``confidence`` is from 0.5 to 1. If an active observation of this scope
+    refused, unless the observation has no project. ``confidence`` is from 0 to 1. If an active observation of this scope
     (project and tags) has the same text, the sources become evidence of that observation, and the answer is ``absorbed``.
     """
     check_text("text", text, max_bytes=TEXT_BYTES)
@@ -60,7 +60,7 @@ def observe(
         tag_list(tags) if tags else (),
         check_reason("why", why),
     )
-    millionths = confidence_rules.millionths("confidence", confidence, low=confidence_rules.LEAST_OBSERVATION)
+    millionths = confidence_rules.millionths("confidence", confidence)
     if not source_ids:
         raise RejectedError(
             "an observation needs a source: the id of what supports it, a memory, interaction, chunk or message"

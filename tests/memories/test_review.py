@@ -301,3 +301,17 @@ def test_a_candidate_that_is_true_no_longer_ends_without_having_been_active(ledg
     assert {memory.content for memory in then.memories.list(statuses=())} == {"Ada owns a boat.", "Ada lives in Porto."}
     assert then.recall("Who owns a boat?", limit=1).items[0].content == "Ada owns a boat."
     assert ledger.restore(boat.id).status == "candidate"
+
+
+def test_a_proposed_successor_replaces_a_candidate_at_once_and_an_active_memory_when_it_is_promoted(
+    ledger: Ledger,
+) -> None:
+    porto, tea = ledger.propose("Ada lives in Porto."), ledger.remember(TEA)
+    faro = ledger.supersede(porto.id, "Ada lives in Faro.", propose=True)
+    jar = ledger.supersede(tea.id, "Tea is in the jar.", propose=True)
+    assert (faro.status, faro.supersedes, jar.status) == ("candidate", porto.id, "candidate")
+    assert [ledger.memories.get(each.id).status for each in (porto, tea)] == ["superseded", "active"]
+    lisbon = ledger.supersede(faro.id, "Ada lives in Lisbon.")
+    assert [ledger.memories.get(each.id).superseded_by for each in (porto, faro)] == [faro.id, lisbon.id]
+    ledger.promote(jar.id)
+    assert ledger.memories.get(tea.id).superseded_by == jar.id

@@ -240,8 +240,8 @@ def check_budget(
 ) -> None:
     """Raise ``RejectedError`` (rule "budget:user" or "budget:memory") if an active memory with this content would not fit.
 
-    ``frees`` is a memory that ends with the change, or whose wording changes: an active one makes room. ``pending`` holds the characters that the
-    same append already adds to each group.
+    ``frees`` is a memory that ends with the change, or whose wording changes: an active one makes room. ``pending`` holds the
+    characters that the same append already adds to each group.
     """
     group = group_of(kind)
     limit = getattr(work.policy(), GROUPS[group])

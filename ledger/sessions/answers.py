@@ -82,7 +82,8 @@ class Summary(Answer, frozen=True, kw_only=True):
     ``status`` is "window", "under" (another summary was written from this summary), "replaced" (by a summary of the same
     messages), "invalid" or "erased". ``level`` is "normal", "aggressive", "excerpt" or "fallback". ``messages`` is
     the number of messages that the summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries
-    from which it was written; empty for a summary of messages.
+    from which it was written; empty for a summary of messages. ``replayed`` is True if the command had been given before with
+    its idempotency key.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Summary(Answer, frozen=True, kw_only=True):
     replaces: str | None
     position: int
     recorded_at: str
+    replayed: bool = False
 
 
 class SessionInfo(Answer, frozen=True, kw_only=True):

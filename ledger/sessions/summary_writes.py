@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.work import Work
@@ -168,7 +169,7 @@ def add_summary(
     with conversation.reading() as (connection, state):
         rows = summaries.of_session(connection, conversation.needed(state).row)
         row = max((row for row in rows if row.row <= outcome.position), key=lambda row: row.row)
-        return reading.summary_shown(conversation, connection, row)
+        return replace(reading.summary_shown(conversation, connection, row), replayed=outcome.replayed)
 
 
 def _stretch(window: OpenWindow, sources: Sequence[str | int]) -> tuple[str, SummarySources]:

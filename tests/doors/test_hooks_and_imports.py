@@ -4,55 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_transcripts import DAY_1, DAY_2, Write, entry, ledger_alone, turn, writer
 
 from ledger import Ledger
 from ledger.doors import hooks
 from ledger.importers import import_from
 
-DAY_1, DAY_2 = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
-Write = Callable[..., Path]
-
-
-def entry(kind: str, content: object, uuid: str, **more: object) -> dict[str, Any]:
-    made = {
-        "type": kind,
-        "uuid": uuid,
-        "parentUuid": None,
-        "isSidechain": False,
-        "cwd": "/srv/shop",
-        "sessionId": DAY_1,
-    }
-    made |= {"timestamp": "2026-01-05T10:00:00.000Z", "message": {"role": kind, "content": content}}
-    return made | more
-
-
-def turn(text: str, uuid: str, reply: str, **more: object) -> list[dict[str, Any]]:
-    blocks = [{"type": "text", "text": reply}]
-    return [entry("user", text, uuid, **more), entry("assistant", blocks, f"{uuid}-reply", **more)]
-
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def transcript(*entries: dict[str, Any], name: str = DAY_1, end: str = "") -> Path:
-        path = tmp_path / "claude" / "projects" / "-srv-shop" / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(each) + "\n" for each in entries) + end, encoding="utf-8-sig")
-        return path
-
-    return transcript
+    return writer(tmp_path)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for name in [name for name in os.environ if name.startswith(("LEDGER_", "CLAUDE_"))]:
-        monkeypatch.delenv(name)
-    with Ledger.open(tmp_path / "memory.db", user="ada") as opened:
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    with ledger_alone(tmp_path, monkeypatch) as opened:
         yield opened
 
 

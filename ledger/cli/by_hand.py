@@ -329,19 +329,16 @@ def export(
         format: The form: jsonl for a JSON object on each line, which import reads again, or markdown for a note.
         project: Only memories of this project.
     """
-    from ledger.care.transfer import new_file
+    from ledger.importers import export_to
     from ledger.importers.leaving import exported
 
     if format is None:
         raise RejectedError("name --format jsonl or --format markdown; the whole log is written by export-log")
     with opened(call) as ledger:
-        lines = exported(ledger, format, project)
-        if path is None or str(path) == STDIN:
-            sys.stdout.writelines(lines)
-            return None
-        with new_file(str(path.expanduser())) as file:
-            file.writelines(lines)
-    return {"path": str(path), "format": format}
+        if path is not None and str(path) != STDIN:
+            return export_to(ledger, path.expanduser(), format=format, project=project)
+        sys.stdout.writelines(exported(ledger, format, project))
+        return None
 
 
 def certificates(call: ShellCall, path: Path) -> object:

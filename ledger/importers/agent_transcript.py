@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from ledger.doors.agent_transcripts import Entry, channel_of, turns
-from ledger.importers.moving import MovedTurn
+from ledger.importers.records import MovedTurn
 from ledger.importers.source import Part, Source
 
 

@@ -1,4 +1,4 @@
-"""The report of an import from another program."""
+"""The reports of an import from another program and of an export of memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class MoveReport(Answer, frozen=True, kw_only=True):
     Attributes:
         path: The file or folder.
         kind: The kind of the source, given or told by its content.
-        taken: The numbers of new records, by "turns", "responses", "statements", "changes" and "values".
+        taken: The numbers of new records, by what they are, such as "turns", "responses", "statements", "changes" and "messages".
         known: The number of records that the ledger had already.
         skipped: The number of records and lines that were left out, by reason.
         unknown: The number of records of kinds that this version does not know, by the name that the source gives them.
@@ -43,3 +43,11 @@ class MoveReport(Answer, frozen=True, kw_only=True):
     dry_run: bool = False
     stopped: str = ""
     seconds: float = 0.0
+
+
+class LeaveReport(Answer, frozen=True, kw_only=True):
+    """The result of an export of memories: the file, its format, and the number of memories in it."""
+
+    path: str
+    format: str
+    memories: int

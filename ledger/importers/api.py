@@ -1,15 +1,15 @@
-"""The call that imports from another program: ``import_from``."""
+"""The calls that import from another program and export for another program: ``import_from`` and ``export_to``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ledger.core.area import callback
 from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
-from ledger.importers import moving
-from ledger.importers.answers import MoveReport
+from ledger.importers import leaving, moving
+from ledger.importers.answers import LeaveReport, MoveReport
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -48,7 +48,8 @@ def import_from(
         zone: The time zone of times without an offset, such as "Europe/Brussels"; without a zone such a time is refused.
         channel: The channel of everything; None for the channels that the source tells: "user" for what a person typed, "agent"
             for the words of a program, "file" for what may be pasted.
-        dry_run: Record nothing, and count what would be new. What the rules of the ledger would refuse counts as new.
+        dry_run: Record nothing, and count what would be new. Each chunk of records is recorded and taken back, so that the report
+            tells what rules of the ledger would refuse; only a budget of characters is not added up over the chunks.
         timeout: Seconds after which the import stops between two commits. What was recorded stays, ``stopped`` has the reason,
             and the same call continues.
         cancel: An event or a function that stops the import in the same way.
@@ -66,3 +67,23 @@ def import_from(
         path=path, kind=kind, project=project, since=since, limit=limit, zone=zone, channel=channel, dry_run=dry_run
     )
     return moving.move(ledger, request, Stopping(timeout, cancel), callback(progress))
+
+
+def export_to(
+    ledger: Ledger, path: StrPath, *, format: Literal["jsonl", "markdown"] = "jsonl", project: str | None = None
+) -> LeaveReport:
+    """Write the user's memories to a file that other programs can read, without the secret of the ledger.
+
+    The file has what is believed, what waits for review, and what is superseded or refuted; erased memories and turns are left
+    out. ``import_from`` reads both formats again.
+
+    Args:
+        ledger: An open ledger; its user is the user of the export.
+        path: A file that is not there yet.
+        format: "jsonl" for a JSON object on each line, "markdown" for a note.
+        project: Only memories of this project; "" for memories without a project, None for all.
+
+    Raises:
+        RejectedError: There is no such format, or the file is there already.
+    """
+    return leaving.write(ledger, path, format, project)

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
-from ledger.importers.moving import MovedStatement, MovedTurn, Record
+from ledger.importers.records import MovedStatement, MovedTurn, Record
 from ledger.importers.source import Object, Source
 from ledger.importers.statements import statements
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ledger.domain.errors import RejectedError
-from ledger.importers.moving import MovedStatement, MovedTurn, Record
+from ledger.importers.records import MovedStatement, MovedTurn, Record
 from ledger.importers.source import Object, Part, Source
 from ledger.importers.statements import statements
 from ledger.importers.summary import candidate

@@ -13,7 +13,7 @@ import msgspec
 
 from ledger.doors.agent_transcripts import HIDDEN, Entry
 from ledger.importers.agent_transcript import AgentTranscript
-from ledger.importers.moving import MovedTurn
+from ledger.importers.records import MovedTurn
 from ledger.importers.source import NO_JSON, Object, Part, Source, decoded
 
 CLIENT = "claude-code"

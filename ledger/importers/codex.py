@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ledger.doors.agent_transcripts import Entry
 from ledger.importers.agent_transcript import AgentTranscript
-from ledger.importers.moving import MovedTurn
+from ledger.importers.records import MovedTurn
 from ledger.importers.source import Object, Part, Source
 
 CLIENT = "codex"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ledger.domain.errors import RejectedError
 from ledger.importers.answers import MoveReport
-from ledger.importers.moving import MoveRequest, Progress, Record
+from ledger.importers.moving import MoveRequest, Progress
+from ledger.importers.records import Record
 from ledger.importers.source import Source
 
 if TYPE_CHECKING:

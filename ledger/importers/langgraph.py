@@ -10,24 +10,23 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ledger.importers.moving import MovedValue
-from ledger.importers.source import NOTHING, Object, Source, clean, decoded
+from ledger.importers.records import MovedValue
+from ledger.importers.source import DATABASES, NOTHING, Object, Source, clean, decoded, utc
 
 CLIENT = "langgraph"
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 _COLUMNS = {"prefix", "key", "value", "created_at"}
 
 
 def recognizes(source: Source) -> bool:
     """Return True for a database with the table of the store, or lines of JSON with its columns."""
-    if any(source.columns(part, "store") >= _COLUMNS for part in source.files(*_DATABASES)):
+    if any(source.columns(part, "store") >= _COLUMNS for part in source.files(*DATABASES)):
         return True
     return any(line.keys() >= _COLUMNS for part in source.files(".jsonl") for line in source.head_objects(part)[:1])
 
 
 def records(source: Source) -> Iterator[MovedValue]:
     """Yield the values of all namespaces."""
-    for part in source.files(*_DATABASES, ".jsonl"):
+    for part in source.files(*DATABASES, ".jsonl"):
         if source.columns(part, "store") >= _COLUMNS:
             for row in source.rows(part, "store", "created_at, rowid"):
                 value = decoded(str(row.get("value")).encode("utf-8", "replace"))
@@ -42,20 +41,11 @@ def _stored(source: Source, row: Object, value: object) -> Iterator[MovedValue]:
     if not isinstance(prefix, str) or not prefix or not isinstance(key, str) or value is NOTHING:
         source.skip("a row without a namespace, a key or a value in JSON")
         return
-    expires_at = _utc(row.get("expires_at"))
+    expires_at = utc(row.get("expires_at"))
     if isinstance(expires_at, datetime) and expires_at <= datetime.now(UTC):
         source.skip("a value that has expired")
         return
-    at = _utc(row.get("updated_at") or row.get("created_at"))
+    at = utc(row.get("updated_at") or row.get("created_at"))
     value = json.loads(clean(json.dumps(value, ensure_ascii=False)))  # lone surrogates are no text
     namespace = tuple(clean(prefix).split("."))
     yield MovedValue(namespace=namespace, key=clean(key), value=value, at=at, expires_at=expires_at)
-
-
-def _utc(value: object) -> object:
-    """Return a time in text as a moment, in UTC if it has no offset; anything else as it is."""
-    try:
-        time = datetime.fromisoformat(str(value)) if value else None
-    except ValueError:
-        return value
-    return time.replace(tzinfo=UTC) if time is not None and time.utcoffset() is None else time

@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterator
 
 from ledger.api import Ledger
+from ledger.care.transfer import new_file
 from ledger.domain.errors import RejectedError
+from ledger.importers.answers import LeaveReport
+from ledger.log.paths import StrPath, path_name
 from ledger.memories.answers import Memory
 
 FORMAT = "memory-ledger/memories/1"
@@ -53,6 +56,19 @@ def exported(ledger: Ledger, format: str, project: str | None = None) -> Iterato
         raise RejectedError(
             f"format is jsonl or markdown, and {format!r:.40} is neither; the whole log is written by export-log"
         )
+
+
+def write(ledger: Ledger, path: StrPath, format: str, project: str | None) -> LeaveReport:
+    """Write an export to a new file; ``export_to`` documents the arguments."""
+    name, count = path_name(path), 0
+    lines = exported(ledger, format, project)
+    beginning = next(lines)  # refuses the format before there is a file
+    with new_file(name) as file:
+        file.write(beginning)
+        for line in lines:
+            file.write(line)
+            count += line.startswith(("{", "- ["))
+    return LeaveReport(path=name, format=format, memories=count)
 
 
 def _memories(ledger: Ledger, project: str | None, statuses: tuple[str, ...] = ()) -> Iterator[Memory]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ledger.domain.errors import RejectedError
-from ledger.importers.moving import MovedStatement
+from ledger.importers.records import MovedStatement
 from ledger.importers.source import Part, Source, clean, pairs
 
 CLIENT = "markdown"

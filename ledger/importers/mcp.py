@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from ledger.importers.moving import MovedStatement
+from ledger.importers.records import MovedStatement
 from ledger.importers.source import Object, Source, clean
 
 CLIENT = "mcp"

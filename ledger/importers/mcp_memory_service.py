@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.importers.moving import MovedEnding, MovedStatement, Record
-from ledger.importers.source import Object, Source, decoded, pairs
+from ledger.importers.records import MovedStatement, Record
+from ledger.importers.source import DATABASES, Object, Source, decoded, pairs
+from ledger.importers.succession import Successions
 
 CLIENT = "mcp-memory-service"
 _KINDS = {"preference": "preference", "rule": "rule", "goal": "goal", "fact": "fact"}
-_DATABASES = (".db", ".sqlite", ".sqlite3")
+REPLACED = "replaced in mcp-memory-service"
 
 
 def recognizes(source: Source) -> bool:
     """Return True for a database with memories of the service, or an export of it."""
-    for part in source.files(".json", *_DATABASES):
+    for part in source.files(".json", *DATABASES):
         head = source.head(part)
         if b'"content_hash"' in head and (b'"export_metadata"' in head or b'"memory_type"' in head):
             return True
@@ -29,11 +30,12 @@ def recognizes(source: Source) -> bool:
 
 def records(source: Source) -> Iterator[Record]:
     """Yield the memories in the order in which they were stored, each with its end."""
-    for part in source.files(*_DATABASES, ".json"):
-        reader = _ServiceReader(source)
+    for part in source.files(*DATABASES, ".json"):
+        successions = Successions(REPLACED)
         if "content_hash" in source.columns(part, "memories"):
             for row in source.rows(part, "memories", "created_at, rowid"):
-                yield from reader.memory(row)
+                if (statement := _statement(source, row)) is not None:
+                    yield from successions.place(statement, _successor(row))
         elif not source.is_database(part):
             found = source.json(part)
             memories = found.get("memories") if isinstance(found, dict) else found
@@ -44,60 +46,39 @@ def records(source: Source) -> Iterator[Record]:
             if len(entries) < len(memories):
                 source.skip("an element that is no JSON object", len(memories) - len(entries))
             for entry in sorted(entries, key=_stored_at):
-                yield from reader.memory(entry)
-        yield from reader.rest()
+                if (statement := _statement(source, entry)) is not None:
+                    yield from successions.place(statement, _successor(entry))
+        yield from successions.rest()
 
 
-class _ServiceReader:
-    """A file that is being read, with the memories whose successors have not come yet."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._seen, self._waiting = set[str](), dict[str, list[tuple[str, object]]]()
-
-    def memory(self, row: Object) -> Iterator[Record]:
-        """Yield a memory; the first that it replaced becomes its predecessor."""
-        digest, content = row.get("content_hash"), row.get("content")
-        at, type = row.get("created_at") or row.get("created_at_iso"), row.get("memory_type")
-        if not isinstance(digest, str) or not digest or not isinstance(content, str):
-            self._source.skip("a memory without a content_hash or a content")
-            return
-        metadata, type = _metadata(self._source, row.get("metadata"), digest), type if isinstance(type, str) else ""
-        agent, replaced = metadata.get("agent_id"), self._waiting.pop(digest, [])
-        yield MovedStatement(
-            key=_key(digest),
-            content=content,
-            kind=_KINDS.get(type.casefold(), "knowledge"),
-            at=at,
-            supersedes=_key(replaced[0][0]) if replaced else None,
-            tags=_tags(row.get("tags")),
-            actor=agent if isinstance(agent, str) and agent else None,
-            channel="agent",
-            metadata=pairs({"content_hash": digest, "memory_type": type, "store": row.get("store"), **metadata}),
-        )
-        self._seen.add(digest)
-        for older, _ in replaced:
-            yield _replaced(older, at)
-        if row.get("deleted_at"):
-            yield MovedEnding(
-                key=_key(digest), status="retracted", at=row["deleted_at"], reason="deleted in mcp-memory-service"
-            )
-        elif isinstance(newer := row.get("superseded_by"), str) and newer and newer != digest:
-            ended_at = row.get("updated_at")
-            if newer in self._seen:
-                yield _replaced(digest, ended_at)
-            else:
-                self._waiting.setdefault(newer, []).append((digest, ended_at))
-
-    def rest(self) -> Iterator[Record]:
-        """Yield the ends of memories whose successors are not in the file."""
-        for replaced in self._waiting.values():
-            for digest, ended_at in replaced:
-                yield _replaced(digest, ended_at)
+def _statement(source: Source, row: Object) -> MovedStatement | None:
+    digest, content = row.get("content_hash"), row.get("content")
+    if not isinstance(digest, str) or not digest or not isinstance(content, str):
+        source.skip("a memory without a content_hash or a content")
+        return None
+    type = row.get("memory_type")
+    metadata, type = _metadata(source, row.get("metadata"), digest), type if isinstance(type, str) else ""
+    agent = metadata.get("agent_id")
+    is_deleted, is_replaced = bool(row.get("deleted_at")), _successor(row) is not None
+    return MovedStatement(
+        key=_key(digest),
+        content=content,
+        kind=_KINDS.get(type.casefold(), "knowledge"),
+        status="retracted" if is_deleted else "superseded" if is_replaced else "active",
+        at=row.get("created_at") or row.get("created_at_iso"),
+        ended_at=row["deleted_at"] if is_deleted else row.get("updated_at") if is_replaced else None,
+        reason="deleted in mcp-memory-service" if is_deleted else REPLACED if is_replaced else "",
+        tags=_tags(row.get("tags")),
+        actor=agent if isinstance(agent, str) and agent else None,
+        channel="agent",
+        metadata=pairs({"content_hash": digest, "memory_type": type, "store": row.get("store"), **metadata}),
+    )
 
 
-def _replaced(digest: str, at: object) -> MovedEnding:
-    return MovedEnding(key=_key(digest), status="superseded", at=at, reason="replaced in mcp-memory-service")
+def _successor(row: Object) -> str | None:
+    newer = row.get("superseded_by")
+    is_named = isinstance(newer, str) and newer and newer != row.get("content_hash") and not row.get("deleted_at")
+    return _key(str(newer)) if is_named else None
 
 
 def _metadata(source: Source, value: object, digest: str) -> Object:

@@ -1,27 +1,29 @@
 """The importer of the kind "mem0": what ``get_all`` and ``history`` return, and the table ``history`` of its SQLite database.
 
 A memory of mem0 has one id and, one after the other, several texts. Each text is a statement, whose key has the id and the text,
-so that the same text in a history and in a list of all memories is one statement. A model found them, so their channel is
-"agent".
+so that the same text in a history and in a list of all memories is one statement. A list has no earlier texts: a text that an
+earlier import brought is replaced by the text that the memory has now. A model found them, so their channel is "agent".
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from ledger.importers.moving import MovedEnding, MovedStatement, Record
-from ledger.importers.source import Object, Part, Source, pairs
+from ledger.importers.records import MovedEnding, MovedStatement, Record
+from ledger.importers.source import DATABASES, Object, Part, Source, pairs
 
 CLIENT = "mem0"
 _LISTS = ("results", "memories")
+_KEY = re.compile(r"(mem0:.*):[0-9a-f]{16}(?::\d+)?", re.S)
 _FIELDS = ("user_id", "agent_id", "run_id", "app_id", "role", "metadata")
 
 
 def recognizes(source: Source) -> bool:
     """Return True if a file has memories of mem0, or a database has its history."""
-    for part in source.files(".json", ".db", ".sqlite", ".sqlite3"):
+    for part in source.files(".json", *DATABASES):
         head = source.head(part)
         if b'"memory_id"' in head and (b'"new_memory"' in head or b'"old_memory"' in head):
             return True
@@ -34,8 +36,19 @@ def recognizes(source: Source) -> bool:
 
 def records(source: Source) -> Iterator[Record]:
     """Yield the histories, and then the memories that no history tells of."""
-    reader = _Mem0Reader(source)
-    for part in source.files(".db", ".sqlite", ".sqlite3"):
+    ends = (record for record in _read(Source(source.path), ()) if isinstance(record, MovedEnding))
+    yield from _read(source, {hash(ending.key) for ending in ends})
+
+
+def subject(key: str) -> str:
+    """Return the part of a key that names the memory of mem0."""
+    found = _KEY.fullmatch(key)
+    return found[1] if found else key
+
+
+def _read(source: Source, over: Collection[int]) -> Iterator[Record]:
+    reader = _Mem0Reader(source, over)
+    for part in source.files(*DATABASES):
         if "new_memory" in source.columns(part, "history"):
             for row in source.rows(part, "history", "rowid"):
                 yield from reader.change(row)
@@ -68,10 +81,10 @@ def _entries(source: Source, part: Part) -> Iterator[Object]:
 
 
 class _Mem0Reader:
-    """A source that is being read, with the text that each memory has by now."""
+    """A source that is being read, with the text that each memory has by now, and the hashes of the keys that end later."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, over: Collection[int]) -> None:
+        self._source, self._over = source, over
         self._current, self._times = dict[str, str](), Counter[str]()
         self._users = set[str]()
 
@@ -133,6 +146,7 @@ class _Mem0Reader:
         return MovedStatement(
             key=key,
             content=text,
+            status="candidate" if hash(key) in self._over else "active",
             at=at,
             supersedes=supersedes,
             valid_to=entry.get("expiration_date"),

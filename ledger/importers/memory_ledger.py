@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import cast
 
 from ledger.importers.leaving import FORMAT
-from ledger.importers.moving import OWN, Ended, MovedEnding, MovedStatement, Record
+from ledger.importers.moving import OWN
+from ledger.importers.records import Ended, MovedStatement, Record
 from ledger.importers.source import Object, Part, Source
+from ledger.importers.succession import Successions
 
 CLIENT = "memory-ledger"
 _ID = re.compile(r"m_[a-z0-9]{16}")
@@ -29,22 +31,22 @@ def recognizes(source: Source) -> bool:
 def records(source: Source) -> Iterator[Record]:
     """Yield the memories, each with its end."""
     for part in source.parts:
-        reader = _ExportReader(source)
+        successions = Successions("")
         if _is_lines(source, part):
             for _, line in source.objects(part):
                 if "format" not in line:
-                    yield from reader.memory(line)
+                    yield from _placed(source, line, successions)
         elif _is_note(source, part):
             for number, text in source.lines(part):
                 line_text = text.decode("utf-8", "replace")
                 if observation := _OBSERVATION.fullmatch(line_text.rstrip("\n")):
-                    yield from reader.memory(_noted(observation))
+                    yield from _placed(source, _noted(observation), successions)
                 elif line_text.startswith("- "):
                     source.skip("an item that is no memory of an export")
                     source.note(f"line {number}", "it has no id of a memory at its end")
         else:
             source.skip("a file that is no export of memories")
-        yield from reader.rest()
+        yield from successions.rest()
 
 
 def _is_lines(source: Source, part: Part) -> bool:
@@ -72,49 +74,23 @@ def _noted(observation: re.Match[str]) -> Object:
     }  # fmt: skip
 
 
-class _ExportReader:
-    """An export that is being read, with the memories whose successors have not come yet."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._seen, self._waiting = set[str](), dict[str, list[tuple[str, object]]]()
-
-    def memory(self, line: Object) -> Iterator[Record]:
-        """Yield a memory; the first that it superseded becomes its predecessor."""
-        id, content, status = str(line.get("id")), line.get("content"), line.get("status")
-        if not _ID.fullmatch(id) or not isinstance(content, str):
-            self._source.skip("a memory without an id or a content")
-            return
-        if status not in _STATUSES:
-            self._source.meet(f"status {status}")
-            return
-        replaced, newer = self._waiting.pop(id, []), line.get("superseded_by")
-        is_waiting = status == "superseded" and isinstance(newer, str) and newer not in self._seen
-        if is_waiting:
-            self._waiting.setdefault(str(newer), []).append((id, line.get("valid_to")))
-            status = "active"
-        elif status == "active" and line.get("quarantined"):
-            status = "candidate"
-        yield _statement(line, id, content, str(status), replaced[0][0] if replaced else None)
-        self._seen.add(id)
-        for older, at in replaced:
-            yield _superseded(older, at)
-
-    def rest(self) -> Iterator[Record]:
-        """Yield the ends of memories whose successors are not in the export."""
-        for replaced in self._waiting.values():
-            for older, at in replaced:
-                yield _superseded(older, at)
+def _placed(source: Source, line: Object, successions: Successions) -> Iterator[Record]:
+    """Yield a memory of an export; the first that it superseded becomes its predecessor."""
+    id, content, status = str(line.get("id")), line.get("content"), line.get("status")
+    if not _ID.fullmatch(id) or not isinstance(content, str):
+        source.skip("a memory without an id or a content")
+    elif status not in _STATUSES:
+        source.meet(f"status {status}")
+    else:
+        newer = line.get("superseded_by")
+        successor = f"{OWN}{newer}" if status == "superseded" and isinstance(newer, str) else None
+        status = "candidate" if status == "active" and line.get("quarantined") else str(status)
+        yield from successions.place(_statement(line, id, content, status), successor)
 
 
-def _superseded(id: str, at: object) -> MovedEnding:
-    return MovedEnding(key=f"{OWN}{id}", status="superseded", at=at)
-
-
-def _statement(line: Object, id: str, content: str, status: str, before: str | None) -> MovedStatement:
+def _statement(line: Object, id: str, content: str, status: str) -> MovedStatement:
     confidence, count = line.get("confidence"), line.get("reference_count")
     metadata, relations = line.get("metadata"), line.get("relations")
-    is_over = status == "superseded" or line.get("status") == "superseded"
     return MovedStatement(
         key=f"{OWN}{id}",
         content=content,
@@ -123,9 +99,8 @@ def _statement(line: Object, id: str, content: str, status: str, before: str | N
         at=line.get("valid_from"),
         ended_at=line.get("valid_to") if status == "superseded" else None,
         confidence=float(confidence) if isinstance(confidence, int | float) else None,
-        supersedes=f"{OWN}{before}" if before else None,
         valid_from=line.get("valid_from"),
-        valid_to=None if is_over else line.get("valid_to"),
+        valid_to=None if status == "superseded" else line.get("valid_to"),
         project=name if isinstance(name := line.get("project"), str) and name else None,
         tags=_texts(line.get("tags")),
         entities=_texts(line.get("entities")),

@@ -6,9 +6,13 @@
 - ``recognizes(source)``, which returns True if the content of a ``Source`` is of this kind. ``KINDS`` is asked in its order.
   ``source.files(".jsonl")`` yields files (a ``Part`` each), ``source.head_objects(part)`` the objects on the first lines of one,
   and ``source.head(part)`` its first 64 KiB. None of these counts as reading.
-- ``records(source)``, which yields ``MovedTurn``, ``MovedStatement``, ``MovedEnding`` and ``MovedValue``, oldest first, one at
-  a time. It reads through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or ``source.text``, so
-  that memory stays bounded and progress is told, and holds no list of a whole file. ``source.rows`` reads a table of SQLite.
+- ``records(source)``, which yields the records of ``records.py``, such as ``MovedTurn`` and ``MovedStatement``, oldest first,
+  one at a time. It reads through ``source.objects``, ``source.lines``, ``source.elements``, ``source.json`` or
+  ``source.text``, so that memory stays bounded and progress is told, and holds no list of a whole file. ``source.rows`` reads
+  a table of SQLite, ``source.select`` any query.
+
+A source that gives the texts that its subjects have now, and not those that they had before, has a fourth name,
+``subject(key)``, which returns the part of a key that names the subject: a new text of it then replaces the earlier one.
 
 An importer calls no method of a ledger. Only ``interactions``, whose call is older, has a function ``move`` that does. An
 importer copies times as the source has them (text, number of seconds or milliseconds, None): the frame reads them, asks for a
@@ -20,9 +24,12 @@ A ``key`` names a record for ever, whatever the file is called: an id of the sou
 such an id with the kind before it. The frame knows a turn by its key whichever client recorded it, and a statement by its key or
 its text, so a second import adds nothing, and an import that was stopped continues. A key that comes twice counts once.
 
-**Status travels.** A ``MovedStatement`` with a status other than "active" arrives in that status in one commit. A statement that
-``supersedes`` another comes after that one; a ``MovedEnding`` ends an earlier statement at its own time. A text that this ledger
-has rejected, retracted or invalidated, or that it replaced later, is skipped.
+**Status travels.** What is over in the source is active here at no moment that can be read: it arrives as a candidate, and ends
+from there. A ``MovedStatement`` with the status of an end ends in its own commit. A statement whose successor or whose
+``MovedEnding`` comes later is yielded as a candidate, and the statement that ``supersedes`` it comes after it. A text that this
+ledger has rejected, retracted or invalidated, or that it replaced later, is skipped.
+
+A dry run records each chunk as an import does, and takes it back before the commit, so that it tells what rules would refuse.
 """
 
 from __future__ import annotations
@@ -32,16 +39,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 from zoneinfo import ZoneInfo
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
+from ledger import Session
 from ledger.api import Ledger
 from ledger.core.planning import Stopping
 from ledger.domain import times
@@ -49,10 +58,23 @@ from ledger.domain.errors import BusyError, ConflictError, KeyReusedError, NotFo
 from ledger.domain.ids import uuid7
 from ledger.domain.zones import in_zone, zone_named
 from ledger.importers.answers import MoveReport
+from ledger.importers.records import (
+    MovedDocument,
+    MovedEnding,
+    MovedMessage,
+    MovedObservation,
+    MovedProject,
+    MovedState,
+    MovedStatement,
+    MovedSummary,
+    MovedTurn,
+    MovedValue,
+    Record,
+)
 from ledger.importers.source import Source, clean
 from ledger.interactions import dates
 from ledger.log.paths import StrPath
-from ledger.types import Channel, Json, Metadata, Since, Triple, WriteOptions
+from ledger.types import Channel, Since, WriteOptions
 
 KINDS = {  # the module of each kind, in the order in which they are asked whether a source is theirs
     "claude-code": "claude_code",
@@ -63,6 +85,11 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
     "mcp": "mcp",
     "mcp-memory-service": "mcp_memory_service",
     "langgraph": "langgraph",
+    "letta": "letta",
+    "atocore": "atocore",
+    "rubino": "rubino",
+    "picoclaw": "picoclaw",
+    "astrocyte": "astrocyte",
     "memory-ledger": "memory_ledger",
     "interactions": "interactions",
     "summary": "summary",
@@ -71,6 +98,7 @@ KINDS = {  # the module of each kind, in the order in which they are asked wheth
 CHUNK, CHUNK_CHARS = 500, 2_000_000
 """The most records, and about the most characters, of one commit (our choice)."""
 
+OPEN = ("active", "candidate")
 GONE = "what was erased or undone in this ledger"
 TURN, STATEMENT = "turn", "import"
 """The keys of metadata that name the turn, as in the hooks, and the statement of the source."""
@@ -78,114 +106,7 @@ TURN, STATEMENT = "turn", "import"
 OWN = "memory-ledger:"
 """The text before the id of a memory in the keys of an export of memories."""
 
-Ended = Literal["superseded", "invalid", "retracted"]
 Progress = Callable[[int, int], None]
-
-
-# --- what an importer yields -----------------------------------------------------------------------------------------
-
-
-class MovedTurn(Struct, frozen=True, kw_only=True):
-    """A prompt with its response.
-
-    Attributes:
-        key: The turn's key.
-        prompt: The person's words, without what other programs put into them.
-        response: The agent's words; a later import adds a response that is missing.
-        session: The name of the conversation; both texts become messages of it.
-        at: The time as the source has it.
-        folder: The folder in which the turn took place, which tells its project.
-        project: The name of the project, if the source knows projects by name.
-        channel: The channel: "user" for words that a person typed, "agent" for those of a program, "file" for pasted ones.
-        extract: False if the source found memories in the turn, and they come along.
-        metadata: Further metadata of the turn.
-    """
-
-    key: str
-    prompt: str
-    response: str = ""
-    session: str | None = None
-    at: object = None
-    folder: str = ""
-    project: str | None = None
-    channel: Channel = "user"
-    extract: bool = True
-    metadata: Metadata = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        return len(self.prompt) + len(self.response)
-
-
-class MovedStatement(Struct, frozen=True, kw_only=True):
-    """A statement that the source remembers.
-
-    Attributes:
-        key: The statement's key.
-        content: The statement.
-        kind: The kind of statement, as for ``Ledger.remember``.
-        status: Its status there.
-        at: The time when it was stated there, which is the beginning of its validity.
-        ended_at: The time when it ended there, of a status that is an end.
-        reason: The reason for the end.
-        confidence: From 0 to 1; None for the ledger's default.
-        supersedes: The key of the statement that it replaces.
-        sources: The keys of earlier turns and statements from which it was found; unknown keys are left out.
-        actor: Its author, if the source names one.
-        channel: The channel: "user" for a statement that a person made or reviewed, else "agent" or "file".
-        metadata: Further metadata of the memory.
-    """
-
-    key: str
-    content: str
-    kind: str = "knowledge"
-    status: Literal["candidate", "active"] | Ended = "active"
-    at: object = None
-    ended_at: object = None
-    reason: str = ""
-    confidence: float | None = None
-    supersedes: str | None = None
-    valid_from: object = None
-    valid_to: object = None
-    project: str | None = None
-    session: str | None = None
-    tags: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    relations: tuple[Triple, ...] = ()
-    sources: tuple[str, ...] = ()
-    reference_count: int = 0
-    last_referenced_at: object = None
-    actor: str | None = None
-    channel: Channel = "user"
-    metadata: Metadata = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        return len(self.content)
-
-
-class MovedEnding(Struct, frozen=True, kw_only=True):
-    """The end of an earlier statement, at a time of its own."""
-
-    key: str
-    status: Ended
-    at: object = None
-    reason: str = ""
-    size: int = 0
-
-
-class MovedValue(Struct, frozen=True, kw_only=True):
-    """A value under a namespace and a key, for ``values.put``."""
-
-    namespace: tuple[str, ...]
-    key: str
-    value: Json
-    at: object = None
-    expires_at: object = None
-    size: int = 1_000
-
-
-Record = MovedTurn | MovedStatement | MovedEnding | MovedValue
 
 
 class Importer(Protocol):
@@ -227,7 +148,7 @@ def move(ledger: Ledger, request: MoveRequest, stopping: Stopping, progress: Pro
     kind, importer = importer_of(source, request.kind)
     if (moved := getattr(importer, "move", None)) is not None:
         return cast("MoveReport", moved(ledger, source, request, stopping, progress))
-    run = _Move(ledger, source, _Names(kind, importer.CLIENT), request)
+    run = _Move(ledger, source, _Names(kind, importer.CLIENT, getattr(importer, "subject", None)), request)
     chunks = _chunks(importer.records(source))
     while not run.stopped and (chunk := next(chunks, None)) is not None:
         run.take(chunk)
@@ -271,10 +192,11 @@ def _chunks(records: Iterator[Record]) -> Iterator[list[Record]]:
 
 
 class _Names(NamedTuple):
-    """The names of an import: its kind, and the text before its keys."""
+    """The names of an import: its kind, the text before its keys, and the subject that a key names, if any."""
 
     kind: str
     client: str
+    subject: Callable[[str], str] | None = None
 
     @property
     def recorded(self) -> str:
@@ -282,10 +204,11 @@ class _Names(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A memory that came from a statement of the source."""
+    """A memory that came from a statement of the source, with the beginning of its validity."""
 
     id: str
     status: str
+    since: str = ""
 
 
 class _Move:
@@ -305,6 +228,9 @@ class _Move:
         self._folders = dict[str, tuple[str | None, bool]]()
         self._turns, self._waiting = dict[int, str](), set[int]()
         self._statements, self._refuted = dict[int, _Known](), dict[int, str]()
+        self._chunks, self._holding = dict[int, str](), dict[int, int]()  # of each subject the statement that is active
+        self._session, self._said = "", dict[int, str]()  # the messages and summaries of one conversation
+        self._tried = list[int]()  # the keys of a dry run's chunk
         self._read_turns()
         self._read_statements()
         self.taken, self.known = Counter[str](), 0
@@ -332,13 +258,29 @@ class _Move:
         )
 
     def take(self, chunk: list[Record]) -> None:
-        """Record a chunk in one commit, or only count it."""
-        with nullcontext() if self._request.dry_run else self._ledger.batch():
-            for record in chunk:
-                if self._request.limit is not None and self.taken.total() >= self._request.limit:
-                    self.stopped = "limit"
-                    return
-                self._take(record)
+        """Record a chunk in one commit, or take it back before the commit."""
+        if not self._request.dry_run:
+            with self._ledger.batch():
+                self._take_all(chunk)
+            return
+        with suppress(_Trial), self._ledger.batch(whole=True):
+            self._take_all(chunk)
+            raise _Trial
+        for key in self._tried:  # a later chunk cannot name what is taken back
+            if key in self._turns:
+                self._turns[key] = ""
+            elif key in self._statements:
+                self._statements[key] = self._statements[key]._replace(id="")
+        self._tried.clear()
+        self._chunks.clear()
+        self._said.clear()
+
+    def _take_all(self, chunk: list[Record]) -> None:
+        for record in chunk:
+            if self._request.limit is not None and self.taken.total() >= self._request.limit:
+                self.stopped = "limit"
+                return
+            self._take(record)
 
     def _take(self, record: Record) -> None:
         try:
@@ -351,6 +293,18 @@ class _Move:
                     self._take_ending(record)
                 case MovedValue():
                     self._take_value(record)
+                case MovedDocument():
+                    self._take_document(record)
+                case MovedProject():
+                    self._take_project(record)
+                case MovedState():
+                    self._take_state(record)
+                case MovedMessage():
+                    self._take_message(record)
+                case MovedSummary():
+                    self._take_summary(record)
+                case MovedObservation():
+                    self._take_observation(record)
         except (KeyReusedError, _AlreadyKnown):
             self.known += 1  # such as a turn that a resumed session repeats
         except BusyError:
@@ -379,23 +333,22 @@ class _Move:
             raise _Left("a turn of a project whose memory is off")
         if not turn.prompt.strip():
             raise _Left("a turn without words of a person")
-        id = ""
-        if not self._request.dry_run:
-            interaction = self._ledger.capture(
-                clean(turn.prompt),
-                clean(turn.response),
-                project=project,
-                session=turn.session,
-                append=bool(turn.session),
-                reinforce=False,  # the response is as old as the prompt, and no evidence for what is believed now
-                extract=turn.extract,
-                metadata={**turn.metadata, TURN: turn.key},
-                **self._options(turn.key, at, turn.channel),
-            )
-            if interaction.replayed:
-                raise _AlreadyKnown if interaction.prompt is not None else _Left(GONE)
-            id = interaction.id
-        self._turns[key] = id
+        interaction = self._ledger.capture(
+            clean(turn.prompt),
+            clean(turn.response),
+            summary=clean(turn.summary),
+            project=project,
+            session=turn.session,
+            append=bool(turn.session),
+            reinforce=False,  # the response is as old as the prompt, and no evidence for what is believed now
+            extract=turn.extract,
+            metadata={**turn.metadata, TURN: turn.key},
+            **self._options(turn.key, at, turn.channel),
+        )
+        if interaction.replayed:
+            raise _AlreadyKnown if interaction.prompt is not None else _Left(GONE)
+        self._turns[key] = interaction.id
+        self._tried.append(key)
         if not turn.response:
             self._waiting.add(key)
         self._count("turns", at)
@@ -404,8 +357,8 @@ class _Move:
         """Add the response to a turn that is known without one."""
         if key not in self._waiting or not turn.response.strip():
             raise _AlreadyKnown
-        if not self._request.dry_run:
-            self._ledger.interactions.add_response(self._turns[key], clean(turn.response), correlation_id=self._run)
+        if id := self._turns[key]:
+            self._ledger.interactions.add_response(id, clean(turn.response), correlation_id=self._run)
         self._waiting.discard(key)
         self._count("responses", None)
 
@@ -415,9 +368,8 @@ class _Move:
         if name is not None or not turn.folder:
             return name, False
         if turn.folder not in self._folders:
-            projects = self._ledger.projects
             try:
-                here = projects.of(turn.folder) if self._request.dry_run else projects.enter(turn.folder)
+                here = self._ledger.projects.enter(turn.folder)
                 self._folders[turn.folder] = here.project, bool(here.off)
             except RejectedError as error:  # such as a secret in the path
                 self._source.note(turn.folder, str(error))
@@ -430,25 +382,35 @@ class _Move:
         at, key = self._time(statement.at, statement.key), _digest(statement.key)
         known = self._statements.get(key)
         if known is not None:
-            if statement.status in ("active", "candidate") or known.status not in ("active", "candidate"):
+            if statement.status in OPEN or known.status not in OPEN:
                 raise _AlreadyKnown
             self._end(key, known, statement)  # the source ended it since the last import
+            self._count("changes", None)
             return
         self._check_since(at)
-        if statement.status in ("active", "candidate"):
+        if statement.status in OPEN:
             self._check_refuted(statement.content, at)
         if not statement.content.strip():
             raise _Left("a statement without words")
-        memory = _Known("", statement.status)
-        if not self._request.dry_run:
-            memory = self._record(statement, at)
-        self._statements[key] = memory
+        replaced = _digest(statement.supersedes) if statement.supersedes else 0
+        if self._names.subject is not None and statement.status == "active":
+            subject = _digest(self._names.subject(statement.key))
+            replaced, held = (
+                replaced or self._holding.get(subject, 0),
+                self._statements.get(self._holding.get(subject, 0)),
+            )
+            if at is not None and held is not None and times.moment("at", at) < held.since:  # of an older list
+                statement, replaced = replace(statement, status="superseded", ended_at=held.since), 0
+            else:
+                self._holding[subject] = key
+        self._statements[key] = memory = self._record(statement, at, replaced)
+        self._tried.append(key)
         self._count("statements", at)
-        if memory.status in ("active", "candidate") and memory.status != statement.status != "active":
+        if memory.status in OPEN and statement.status not in OPEN:
             self._end(key, memory, statement)
 
-    def _record(self, statement: MovedStatement, at: str | None) -> _Known:
-        """Record a statement as active, as a candidate, or as the successor of another."""
+    def _record(self, statement: MovedStatement, at: str | None, replaced: int) -> _Known:
+        """Record a statement as active or as a candidate, also in the place of another; what is over begins as a candidate."""
         ledger = self._ledger if statement.actor is None else self._ledger.bind(actor=statement.actor)
         where = statement.key
         fields: dict[str, object] = {
@@ -465,43 +427,44 @@ class _Move:
         if statement.confidence is not None:
             fields["confidence"] = min(1.0, max(0.0, statement.confidence))
         content = clean(statement.content)
-        before = self._statements.get(_digest(statement.supersedes)) if statement.supersedes else None
-        if before is not None and before.status == "active" and statement.status != "candidate":
-            memory = ledger.supersede(before.id, content, **fields)  # type: ignore[arg-type]
-            self._statements[_digest(statement.supersedes or "")] = _Known(before.id, "superseded")
-            return _Known(memory.id, memory.status)
-        fields |= {"project": self._request.project or statement.project, "session": statement.session}
-        fields["reference_count"] = statement.reference_count
-        fields["last_referenced_at"] = self._time(statement.last_referenced_at, where)
-        put = ledger.propose if statement.status == "candidate" else ledger.remember
-        memory = put(content, **fields)  # type: ignore[arg-type]
-        return _Known(memory.id, memory.status)
+        before, is_active = self._statements.get(replaced), statement.status == "active"
+        replaces = before if before is not None and before.status in OPEN else None
+        if replaces is not None and replaces.id:  # of a dry run it may be gone
+            memory = ledger.supersede(replaces.id, content, propose=not is_active, **fields)  # type: ignore[arg-type]
+        else:
+            fields |= {"project": self._request.project or statement.project, "session": statement.session}
+            fields["reference_count"] = statement.reference_count
+            fields["last_referenced_at"] = self._time(statement.last_referenced_at, where)
+            put = ledger.remember if is_active else ledger.propose
+            memory = put(content, **fields)  # type: ignore[arg-type]
+        if replaces is not None and (is_active or replaces.status == "candidate"):
+            self._statements[replaced] = replaces._replace(status="superseded")
+        return _Known(memory.id, memory.status, memory.valid_from)
 
     def _take_ending(self, ending: MovedEnding) -> None:
         key = _digest(ending.key)
         known = self._statements.get(key)
         if known is None:
             raise _Left("the end of a statement that did not come along")
-        if known.status not in ("active", "candidate"):
+        if known.status not in OPEN:
             raise _AlreadyKnown
         self._end(key, known, ending)
+        self._count("changes", None)
 
     def _end(self, key: int, known: _Known, end: MovedStatement | MovedEnding) -> None:
         """Bring a memory into the status that its statement has in the source."""
         ended_at = end.ended_at if isinstance(end, MovedStatement) else end.at
         options = self._options(f"{end.status}:{end.key}", self._time(ended_at, end.key))
-        if not self._request.dry_run:
-            if known.status == "candidate":
-                self._ledger.reject(known.id, reason=end.reason, **options)
-            elif end.status == "superseded":
+        if known.id:
+            if end.status == "superseded":
                 self._ledger.memories.end(known.id, reason=end.reason, **options)
-            elif end.status == "invalid":
-                self._ledger.invalidate(known.id, reason=end.reason, **options)
-            else:
+            elif end.status == "retracted":
                 self._ledger.retract(known.id, reason=end.reason, **options)
+            elif known.status == "candidate":
+                self._ledger.reject(known.id, reason=end.reason, **options)
+            else:
+                self._ledger.invalidate(known.id, reason=end.reason, **options)
         self._statements[key] = _Known(known.id, end.status)
-        if isinstance(end, MovedEnding):
-            self._count("changes", None)
 
     def _check_refuted(self, content: str, at: str | None) -> None:
         """Raise ``_Left`` for a text that this ledger has turned down, or has replaced after that time."""
@@ -512,29 +475,138 @@ class _Move:
             )
 
     def _id_of(self, key: str) -> str | None:
-        known = self._statements.get(_digest(key))
-        return known.id if known is not None else self._turns.get(_digest(key))
+        digest = _digest(key)
+        known = self._statements.get(digest)
+        return known.id if known is not None else self._turns.get(digest, self._chunks.get(digest))
 
     # --- values --------------------------------------------------------------------------------------------------
 
     def _take_value(self, stored: MovedValue) -> None:
         at = self._time(stored.at, stored.key)
         self._check_since(at)
-        if not self._request.dry_run:
-            name = "/".join((*stored.namespace, stored.key))
-            version = _digest(
-                json.dumps(stored.value, sort_keys=True, default=str)
-            )  # a value that changed there is new
-            value = self._ledger.values.put(
-                stored.namespace,
-                stored.key,
-                stored.value,
-                expires_at=self._time(stored.expires_at, stored.key),
-                **self._options(f"{name}:{version:x}", at, "file"),
-            )
-            if value.replayed or value.absorbed:
-                raise _AlreadyKnown
+        name = "/".join((*stored.namespace, stored.key))
+        version = _digest(json.dumps(stored.value, sort_keys=True, default=str))  # a value that changed there is new
+        value = self._ledger.values.put(
+            stored.namespace,
+            stored.key,
+            stored.value,
+            expires_at=self._time(stored.expires_at, stored.key),
+            **self._options(f"{name}:{version:x}", at, "file"),
+        )
+        if value.replayed or value.absorbed:
+            raise _AlreadyKnown
         self._count("values", at)
+
+    # --- documents, projects and observations --------------------------------------------------------------------
+
+    def _take_document(self, document: MovedDocument) -> None:
+        at = self._time(document.at, document.key)
+        self._check_since(at)
+        added = self._ledger.documents.add(
+            [{**chunk, "content": clean(str(chunk["content"]))} for chunk in document.chunks],
+            title=clean(document.title),
+            tags=document.tags,
+            metadata=document.metadata,
+            project=self._request.project or document.project,
+            path=clean(document.path),
+            **self._options(document.key, at, "file"),
+        )
+        chunks = zip(document.chunk_keys, added.chunks, strict=False)  # fewer chunks if the document was changed here
+        self._chunks |= {_digest(key): chunk.id for key, chunk in chunks}
+        if added.replayed or added.absorbed:
+            raise _AlreadyKnown
+        self._count("documents", at)
+
+    def _take_project(self, project: MovedProject) -> None:
+        added = self._ledger.projects.add(
+            clean(project.name), description=clean(project.description), **self._options(project.key, None)
+        )
+        if added.replayed or added.absorbed:
+            raise _AlreadyKnown
+        self._count("projects", None)
+
+    def _take_state(self, state: MovedState) -> None:
+        at, name = self._time(state.at, state.key), clean(state.name)
+        self._check_since(at)
+        project = self._request.project or clean(state.project)
+        with suppress(NotFoundError):
+            for entry in self._ledger.projects.state(project):
+                if (entry.category, entry.name) == (state.category, name):
+                    raise (
+                        _AlreadyKnown
+                        if entry.value == state.value
+                        else _Left("a value of trusted state that was set here")
+                    )
+        options = self._options(state.key, at)
+        self._ledger.projects.set_state(
+            project, state.category, name, clean(state.value), source=clean(state.source), **options
+        )
+        self._count("values of trusted state", at)
+
+    def _take_observation(self, observation: MovedObservation) -> None:
+        at = self._time(observation.at, observation.key)
+        self._check_since(at)
+        statements = {key: self._statements.get(_digest(key)) for key in observation.sources}
+        sources = [
+            known.id if known is not None else self._id_of(key)
+            for key, known in statements.items()
+            if known is None or known.status == "active"
+        ]
+        if all(id is None for id in sources):
+            raise _Left("an observation none of whose sources came along and is in use")
+        fields: dict[str, object] = {"tags": observation.tags[:10], "project": observation.project}
+        if observation.confidence is not None:
+            fields["confidence"] = min(1.0, max(0.0, observation.confidence))
+        if ids := tuple(filter(None, sources)):  # of a dry run they may be gone
+            options = self._options(observation.key, at, observation.channel)
+            added = self._ledger.observations.add(clean(observation.content), ids, **fields, **options)  # type: ignore[arg-type]
+            if added.replayed or added.absorbed:
+                raise _AlreadyKnown
+        self._count("observations", at)
+
+    # --- messages and summaries ----------------------------------------------------------------------------------
+
+    def _conversation(self, name: str) -> Session:
+        if name != self._session:
+            self._session, self._said = name, {}
+        return self._ledger.session(name, project=self._request.project)
+
+    def _take_message(self, message: MovedMessage) -> None:
+        at, session = self._time(message.at, message.key), self._conversation(message.session)
+        self._check_since(at)
+        added = session.append(
+            message.role,
+            clean(message.content),
+            parts=message.parts,
+            token_count=message.token_count,
+            model=message.model,
+            metadata=message.metadata,
+            **self._options(message.key, at, "user" if message.role == "user" else "agent"),
+        )
+        if added.skipped:
+            raise _Left(f"a message that is not stored here ({added.skipped})")
+        self._said[_digest(message.key)] = added.id
+        if added.replayed:
+            raise _AlreadyKnown
+        self._count("messages", at)
+
+    def _take_summary(self, summary: MovedSummary) -> None:
+        at, session = self._time(summary.at, summary.key), self._conversation(summary.session)
+        sources = [self._said.get(_digest(key)) for key in summary.sources]
+        if not self._request.dry_run:
+            if not sources or None in sources:
+                raise _Left("a summary of which a source did not come along")
+            added = session.summaries.add(
+                clean(summary.content),
+                tuple(filter(None, sources)),
+                token_count=summary.token_count,
+                model=summary.model,
+                **self._options(summary.key, at, "agent"),
+            )
+            self._said[_digest(summary.key)] = added.id
+            if added.replayed:
+                raise _AlreadyKnown
+        self._count("summaries", at)
 
     # --- times, keys and what is known ---------------------------------------------------------------------------
 
@@ -583,11 +655,15 @@ class _Move:
     def _read_statements(self) -> None:
         """Read which statements the ledger has, and which texts it has refuted."""
         stated = set[int]()
-        columns = f"id, content, status, valid_to, metadata ->> '$.{STATEMENT}' AS key"
+        columns = f"id, content, status, valid_from, valid_to, metadata ->> '$.{STATEMENT}' AS key"
         for row in self._rows(columns, "beliefs", "content IS NOT NULL"):
             text, status = _text_digest(str(row["content"])), str(row["status"])
             if row["key"] is not None:
-                self._statements[_digest(str(row["key"]))] = _Known(str(row["id"]), status)
+                key = _digest(str(row["key"]))
+                self._statements[key] = _Known(str(row["id"]), status)
+                if self._names.subject is not None and status == "active":
+                    self._statements[key] = _Known(str(row["id"]), status, str(row["valid_from"]))
+                    self._holding[_digest(self._names.subject(str(row["key"])))] = key
             if self._names.kind == "memory-ledger":
                 self._statements[_digest(f"{OWN}{row['id']}")] = _Known(str(row["id"]), status)
             if status == "active":
@@ -611,6 +687,10 @@ class _Move:
             if len(found) < rows:
                 return
             position = cast("int", found[-1]["first_position"])
+
+
+class _Trial(Exception):
+    """The end of a chunk of a dry run, which takes back what the chunk recorded."""
 
 
 class _AlreadyKnown(Exception):

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import islice
 from math import isfinite
 from typing import NamedTuple
@@ -31,6 +32,7 @@ MOST_FILES = 200_000
 FRESH_SECONDS = 600
 """A file that was written later than so many seconds ago may still be in use (our choice)."""
 LISTED_NOTES = 1_000
+DATABASES = (".db", ".sqlite", ".sqlite3")
 MOST_PAIRS, PAIR_CHARS = 20, 250
 
 Object = dict[str, object]
@@ -225,10 +227,32 @@ class Source:
 
     def rows(self, part: Part, table: str, order: str) -> Iterator[Object]:
         """Yield the rows of a table of an SQLite database, in an order that is SQL."""
-        with self._database(part) as database:
-            for row in database.execute(f'SELECT * FROM "{table}" ORDER BY {order}'):
-                yield dict(row)
+        yield from self.select(part, f'SELECT * FROM "{table}" ORDER BY {order}')
         self.read_bytes += part.size
+
+    def select(self, part: Part, sql: str, *values: object) -> Iterator[Object]:
+        """Yield the rows of a query of an SQLite database, one at a time; they do not count as read."""
+        with self._database(part) as database:
+            for row in database.execute(sql, values):
+                yield dict(row)
+
+    def count(self, part: Part, table: str, condition: str = "1") -> int:
+        """Return the number of rows of a table of an SQLite database, 0 without such a table."""
+        if not self.columns(part, table):
+            return 0
+        return next(
+            int(str(row["n"])) for row in self.select(part, f'SELECT count(*) AS n FROM "{table}" WHERE {condition}')
+        )
+
+    def meet_tables(self, part: Part, known: frozenset[str]) -> None:
+        """Count the rows of the tables of an SQLite database that the importer does not know, without those of text indexes."""
+        sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        tables = {str(row["name"]): str(row["sql"]) for row in self.select(part, sql)}
+        indexes = tuple(f"{name}_" for name, text in tables.items() if "VIRTUAL" in text.upper().split()[:2])
+        for name, text in tables.items():
+            is_index = "VIRTUAL" in text.upper().split()[:2] or name.startswith(indexes)
+            if name not in known and not is_index and (count := self.count(part, name)):
+                self.unknown[clean(f"table {name}")[:100]] += count
 
     @contextmanager
     def _database(self, part: Part) -> Iterator[sqlite3.Connection]:
@@ -293,6 +317,45 @@ def pairs(values: Mapping[str, object]) -> dict[str, str | int | float | bool]:
         elif isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
             found[clean(key)[:PAIR_CHARS]] = value
     return found
+
+
+def utc(value: object) -> object:
+    """Return a time in text as a moment, in UTC if it has no offset, as databases keep it; anything else as it is."""
+    try:
+        time = datetime.fromisoformat(value.strip()) if isinstance(value, str) and len(value.strip()) > 10 else None
+    except ValueError:
+        return value
+    if time is None:
+        return value
+    return time.replace(tzinfo=UTC) if time.utcoffset() is None else time
+
+
+def json_list(value: object) -> list[object]:
+    """Return a list, or the list that a text of JSON is; [] for anything else."""
+    found = decoded(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+    return found if isinstance(found, list) else []
+
+
+def json_object(value: object) -> Object:
+    """Return an object, or the object that a text of JSON is; {} for anything else."""
+    found = decoded(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+    return found if isinstance(found, dict) else {}
+
+
+def text_of(value: object) -> str:
+    """Return a value that is a text without blanks around it; "" for anything else."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def number_of(value: object) -> float | None:
+    """Return a finite number, also from a text of digits; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
 
 
 def clean(text: str) -> str:

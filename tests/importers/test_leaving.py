@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from command_line import answer, run
+from moved_stores import twice
 
-from ledger import Ledger, Memory
-from ledger.importers import import_from
+from ledger import Ledger, Memory, RejectedError
+from ledger.importers import export_to, import_from
 
 
 @pytest.fixture
@@ -163,3 +164,29 @@ def test_an_export_that_was_changed_by_hand_is_read_as_far_as_it_goes(tmp_path: 
         assert set(report.skipped) == {"a memory without an id or a content", "a line that is no JSON object"}
         found = {memory.content: memory.status for memory in ledger.memories.list(statuses=())}
         assert found == {"Lost": "superseded", "Doubtful": "candidate"}
+
+
+@pytest.mark.parametrize("format", ["jsonl", "markdown"])
+def test_python_writes_the_export_that_a_shell_writes(old: Ledger, tmp_path: Path, format: Any) -> None:
+    report = export_to(old, tmp_path / "by-python", format=format)
+    by_shell = export(old, tmp_path / "by-shell", "--format", format)
+    assert (tmp_path / "by-python").read_bytes() == by_shell.read_bytes()
+    assert (report.path, report.format, report.memories) == (str(tmp_path / "by-python"), format, 8)
+    with pytest.raises(RejectedError, match="by-python"):
+        export_to(old, tmp_path / "by-python", format=format)
+    with pytest.raises(RejectedError, match="format is jsonl or markdown"):
+        export_to(old, tmp_path / "by-hand", format="xml")  # type: ignore[arg-type]
+    assert not (tmp_path / "by-hand").exists()
+
+
+def test_a_chain_of_facts_that_are_all_over_is_equal_after_a_round_trip(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "old.db", user="ada") as first:
+        place = first.remember("Ada lives in Porto", occurred_at="2022-01-01")
+        for year, town in ((2023, "Faro"), (2024, "Braga"), (2025, "Lisbon")):
+            place = first.supersede(place.id, f"Ada lives in {town}", occurred_at=f"{year}-01-01")
+        first.memories.end(place.id, occurred_at="2026-01-01")
+        export_to(first, tmp_path / "memories.jsonl")
+        with Ledger.open(tmp_path / "new.db", user="ada") as second:
+            twice(second, tmp_path / "memories.jsonl")
+            assert states(second) == states(first)
+            assert [each.status for each in second.memories.list(statuses=())] == ["superseded"] * 4

@@ -11,11 +11,22 @@ from typing import Any
 
 import pytest
 from command_line import answer, run
+from moved_stores import assert_never_active
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger.domain.zones import in_zone, zone_named
 from ledger.importers import import_from, moving
-from ledger.importers.moving import MovedEnding, MovedStatement, MovedTurn, MovedValue, Record
+from ledger.importers.records import (
+    MovedDocument,
+    MovedEnding,
+    MovedMessage,
+    MovedObservation,
+    MovedStatement,
+    MovedSummary,
+    MovedTurn,
+    MovedValue,
+    Record,
+)
 from ledger.importers.source import Source
 
 
@@ -74,6 +85,74 @@ def test_a_dry_run_records_nothing_and_counts_what_would_come(ledger: Ledger, tm
     assert ledger.position == position
     assert dict(import_from(ledger, path).taken) == dict(trial.taken)
     assert import_from(ledger, path, dry_run=True).known == 5
+
+
+def test_a_dry_run_tells_what_rules_of_the_ledger_would_refuse(ledger: Ledger, move: Any) -> None:
+    ledger.policy.set(secrets="refuse", memory_chars=60)
+    records = (
+        MovedTurn(key="a", prompt="My key is ghp_" + "a1B2" * 9),
+        MovedStatement(key="1", content="Ada lives in Porto."),
+        MovedStatement(key="2", content="Ada lives in Lisbon, and this is more than the budget allows."),
+        MovedStatement(key="3", content="Ada sails.", valid_from="2025-01-02", valid_to="2025-01-01"),
+    )
+    position = ledger.position
+    trial = move(*records, dry_run=True)
+    assert ledger.position == position and dict(trial.taken) == {"statements": 1}
+    assert sum(trial.skipped.values()) == 3 and [where for where, _ in trial.notes] == ["a", "2", "3"]
+    real = move(*records)
+    assert (dict(real.taken), dict(real.skipped), real.notes) == (dict(trial.taken), dict(trial.skipped), trial.notes)
+
+
+@pytest.mark.parametrize("size", [1, 2, 500])
+def test_a_dry_run_counts_the_same_whatever_lies_in_one_chunk(
+    ledger: Ledger, move: Any, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(moving, "CHUNK", size)
+    records = (
+        MovedTurn(key="t", prompt="I moved.", session="talk"),
+        MovedTurn(key="t", prompt="I moved.", response="Good.", session="talk"),
+        MovedStatement(key="1", content="Ada lives in Porto.", status="candidate", sources=("t",)),
+        MovedStatement(key="2", content="Ada lives in Faro.", status="candidate", supersedes="1"),
+        MovedStatement(key="3", content="Ada lives in Lisbon.", supersedes="2", sources=("t",)),
+        MovedEnding(key="2", status="superseded"),
+        MovedStatement(key="4", content="Ada owns a van.", status="candidate"),
+        MovedEnding(key="4", status="retracted", at="2025-01-01"),
+        MovedMessage(key="m1", session="sea", role="user", content="Ahoy."),
+        MovedMessage(key="m2", session="sea", role="assistant", content="Ahoy, Ada."),
+        MovedSummary(key="s", session="sea", content="They greet.", sources=("m1", "m2")),
+        MovedObservation(key="o", content="Ada moves.", sources=("3", "t")),
+        MovedDocument(key="d", path="log.md", chunks=({"content": "Wind from the west."},), chunk_keys=("c",)),
+        MovedStatement(key="5", content="The wind is west.", sources=("c",)),
+    )
+    trial, position = move(*records, dry_run=True), ledger.position
+    real = move(*records)
+    assert dict(trial.taken) == dict(real.taken) == {
+        "turns": 1, "responses": 1, "statements": 5, "changes": 1, "messages": 2, "summaries": 1, "observations": 1,
+        "documents": 1}  # fmt: skip
+    assert (trial.known, dict(trial.skipped)) == (real.known, dict(real.skipped)) == (1, {})
+    assert_never_active(ledger, position + 1, set())
+    assert beliefs(ledger)["Ada owns a van."] == "retracted"
+
+
+def test_what_is_over_is_active_at_no_moment_although_the_import_was_stopped(ledger: Ledger, move: Any) -> None:
+    first = MovedStatement(key="1", content="Ada lives in Porto.", status="candidate", at="2022-05-01")
+    then = MovedStatement(key="2", content="Ada lives in Lisbon.", supersedes="1", at="2024-01-10")
+    move(first, then, limit=1)
+    assert beliefs(ledger) == {"Ada lives in Porto.": "candidate"}
+    move(first, then)
+    assert beliefs(ledger) == {"Ada lives in Porto.": "superseded", "Ada lives in Lisbon.": "active"}
+    assert_never_active(ledger, 2, set())
+
+
+def test_what_this_ledger_believes_is_not_ended_by_a_source_in_which_it_is_over(ledger: Ledger, move: Any) -> None:
+    mine = ledger.remember("Ada lives in Porto.", occurred_at="2026-05-01")
+    move(
+        MovedStatement(
+            key="1", content="Ada lives in Porto.", status="superseded", at="2022-05-01", ended_at="2024-01-10"
+        )
+    )
+    assert ledger.memories.get(mine.id).status == "active"
+    assert len(ledger.memories.list(statuses=("superseded",))) == 1
 
 
 def test_a_limit_takes_so_many_new_records_and_the_same_call_goes_on(ledger: Ledger, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moved_stores import assert_recalled, memory, states, twice
 
-from ledger import Ledger, Memory, RejectedError, StorageError
+from ledger import Ledger, RejectedError, StorageError
 from ledger.importers import import_from
 
 
@@ -19,30 +20,6 @@ from ledger.importers import import_from
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with Ledger.open(tmp_path / "memory.db", user="ada") as opened:
         yield opened
-
-
-def twice(ledger: Ledger, path: Path, **options: Any) -> Any:
-    """Import a source two times, and return the first report; the second adds nothing."""
-    report = import_from(ledger, path, **options)
-    position = ledger.position
-    again = import_from(ledger, path, **options)
-    assert (dict(again.taken), ledger.position) == ({}, position)
-    return report
-
-
-def states(ledger: Ledger) -> dict[str, str]:
-    return {memory.content: memory.status for memory in ledger.memories.list(statuses=())}
-
-
-def memory(ledger: Ledger, content: str) -> Memory:
-    (found,) = [each for each in ledger.memories.list(statuses=()) if each.content == content]
-    return found
-
-
-def assert_recalled(ledger: Ledger) -> None:
-    """Check that each active memory is the best for its own words."""
-    for each in ledger.memories.list():
-        assert ledger.recall(each.content or "", limit=1).items[0].content == each.content
 
 
 # --- mem0 ------------------------------------------------------------------------------------------------------------
@@ -137,6 +114,34 @@ def test_the_list_and_the_history_of_mem0_meet(ledger: Ledger, tmp_path: Path, f
     assert states(ledger) == {
         "Drinks cow milk": "superseded", "Drinks oat milk": "active", "Owns a van": "active",
     }  # fmt: skip
+
+
+def listed(path: Path, *entries: tuple[str, str]) -> Path:
+    """Write what ``get_all`` returns of one memory, and of another one that stays, at different days."""
+    stays = {"id": "s", "memory": "Owns a van", "user_id": "ada", "updated_at": "2025-01-01T10:00:00+00:00"}
+    changed = [{"id": MILK, "memory": text, "user_id": "ada", "updated_at": at} for text, at in entries]
+    path.write_text(json.dumps([stays, *changed]), encoding="utf-8")
+    return path
+
+
+def test_a_later_list_of_mem0_replaces_the_text_that_a_memory_had_in_an_earlier_one(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    cow, oat = ("Drinks cow milk", "2025-03-01T10:00:00+00:00"), ("Drinks oat milk", "2025-04-02T10:00:00+00:00")
+    first, second = listed(tmp_path / "march.json", cow), listed(tmp_path / "april.json", oat)
+    import_from(ledger, first)
+    assert dict(twice(ledger, second).taken) == {"statements": 1}
+    assert states(ledger) == {"Owns a van": "active", "Drinks cow milk": "superseded", "Drinks oat milk": "active"}
+    assert memory(ledger, "Drinks cow milk").superseded_by == memory(ledger, "Drinks oat milk").id
+    assert import_from(ledger, first).known == 2  # the older list changes nothing
+
+
+def test_an_older_list_of_mem0_after_a_newer_one_brings_a_text_that_is_over(ledger: Ledger, tmp_path: Path) -> None:
+    import_from(ledger, listed(tmp_path / "april.json", ("Drinks oat milk", "2025-04-02T10:00:00+00:00")))
+    twice(ledger, listed(tmp_path / "march.json", ("Drinks cow milk", "2025-03-01T10:00:00+00:00")))
+    assert states(ledger)["Drinks oat milk"] == "active"
+    assert (memory(ledger, "Drinks cow milk").status, memory(ledger, "Drinks cow milk").valid_to) == (
+        "superseded", "2025-04-02T10:00:00.000000Z")  # fmt: skip
 
 
 def test_a_text_of_mem0_that_comes_back_is_active_again(ledger: Ledger, tmp_path: Path) -> None:

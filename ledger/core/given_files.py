@@ -58,8 +58,13 @@ def lines_of(blocks: Iterable[bytes], line_bytes: int) -> Iterator[tuple[int, by
             number += 1
             if is_long or len(part) + len(piece) > line_bytes:
                 yield number, None
-            elif not _is_blank(line := part + piece if part else piece):
-                yield number, line
+            elif not part:
+                if not _is_blank(piece):
+                    yield number, piece
+            else:
+                part += piece  # in place, because a line may have many MB
+                if not _is_blank(part):
+                    yield number, part
             part, is_long = bytearray(), False
         is_long = is_long or len(part) + len(rest) > line_bytes
         part = bytearray() if is_long else part

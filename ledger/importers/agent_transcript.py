@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import islice
 
 from ledger.doors.agent_transcripts import Entry, channel_of, turns
 from ledger.importers.records import MovedTurn
-from ledger.importers.source import Part, Source
+from ledger.importers.source import Object, Part, Source
+
+HEADS = 50  # the most files that are looked into to tell the kind
+
+
+def heads(source: Source) -> Iterator[list[Object]]:
+    """Yield the objects on the first lines of the first files, to tell the kind of a source."""
+    return map(source.head_objects, islice(source.files(".jsonl"), HEADS))
 
 
 class AgentTranscript(ABC):

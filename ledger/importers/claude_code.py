@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ledger.doors.agent_transcripts import HIDDEN, Entry
-from ledger.importers.agent_transcript import AgentTranscript
+from ledger.importers.agent_transcript import AgentTranscript, heads
 from ledger.importers.records import MovedTurn
 from ledger.importers.source import NO_JSON, Object, Part, Source, decoded
 
@@ -42,7 +42,6 @@ OTHERS = {  # the entries that hold no words of a conversation
     *("permission-mode", "worktree-state", "content-replacement", "speculation-accept"),
 }
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-HEADS = 50  # the most files that are looked into to tell the kind
 
 
 class _Line(msgspec.Struct):
@@ -59,8 +58,7 @@ _line = msgspec.json.Decoder(_Line).decode
 
 def recognizes(source: Source) -> bool:
     """Return True if one of the first files is a transcript of Claude Code."""
-    parts = [part for part, _ in zip(source.files(".jsonl"), range(HEADS), strict=False)]
-    return any(_is_transcript(source.head_objects(part)) for part in parts)
+    return any(map(_is_transcript, heads(source)))
 
 
 def records(source: Source) -> Iterator[MovedTurn]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.doors.agent_transcripts import Entry
-from ledger.importers.agent_transcript import AgentTranscript
+from ledger.importers.agent_transcript import AgentTranscript, heads
 from ledger.importers.records import MovedTurn
 from ledger.importers.source import Object, Part, Source
 
@@ -76,8 +76,7 @@ NO_PROMPT = "a line of codex exec --json, which has no prompts; the rollout of t
 
 def recognizes(source: Source) -> bool:
     """Return True if one of the first files is a rollout of Codex, or the output of ``codex exec --json``."""
-    parts = [part for part, _ in zip(source.files(".jsonl"), range(50), strict=False)]
-    return any(_is_rollout(head) or _is_exec(head) for part in parts if (head := source.head_objects(part)))
+    return any(_is_rollout(head) or _is_exec(head) for head in heads(source))
 
 
 def records(source: Source) -> Iterator[MovedTurn]:

@@ -133,7 +133,7 @@ class Source:
         objects, size = list[Object](), 0
         beginning = islice(_blocks(part), LINE_BYTES // given_files.BLOCK_BYTES)
         for _, line in islice(given_files.lines_of(beginning, LINE_BYTES), 20):
-            if line is not None and isinstance(found := decoded(bytes(line)), dict):
+            if line is not None and isinstance(found := decoded(line), dict):
                 objects.append(found)
             size += len(line or b"")
             if size >= HEAD_BYTES and objects:
@@ -150,13 +150,13 @@ class Source:
             before = joined[-most:]
         return False
 
-    def lines(self, part: Part) -> Iterator[tuple[int, bytes]]:
+    def lines(self, part: Part) -> Iterator[tuple[int, bytes | bytearray]]:
         """Yield each line that is not blank, with its number; a line of more than 64 MiB is skipped, with a count."""
         for number, line in given_files.lines_of(self.blocks(part), LINE_BYTES):
             if line is None:
                 self.skip("a line of more than 64 MiB")
             else:
-                yield number, bytes(line)
+                yield number, line
 
     def objects(self, part: Part) -> Iterator[tuple[int, Object]]:
         """Yield the JSON object on each line, with the number of the line; other lines are skipped, with a count."""
@@ -176,7 +176,7 @@ class Source:
             for text in given_files.elements_of(self.blocks(part), LINE_BYTES):
                 if text is None:
                     self.skip("an element of more than 64 MiB")
-                elif isinstance(found := decoded(bytes(text)), dict):
+                elif isinstance(found := decoded(text), dict):
                     yield found
                 else:
                     self.skip("an element that is no JSON object")
@@ -296,7 +296,7 @@ NOTHING = object()
 NO_JSON = "a line that is no JSON object"
 
 
-def decoded(text: bytes) -> object:
+def decoded(text: bytes | bytearray) -> object:
     """Return the JSON of a text, lone surrogates included, or ``NOTHING``."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(text)

@@ -133,6 +133,12 @@ def test_an_old_agent_file_has_prompts_in_json_and_answers_in_calls(ledger: Ledg
     assert_recalled(ledger)
 
 
+def test_an_agent_file_whose_json_is_a_text_is_read_too(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "text.af").write_text(json.dumps(json.dumps(NEW, indent=2)), encoding="utf-8")
+    report = twice(ledger, tmp_path / "text.af")
+    assert (report.kind, dict(report.taken)) == ("letta", {"turns": 1, "statements": 4})
+
+
 def test_an_agent_file_that_is_cut_short_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     path = agent_file(tmp_path / "cut.af", NEW)
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")

@@ -78,7 +78,7 @@ def _from(work: Work, spoken: Sequence[sessions.MessageRow]) -> Iterator[MemoryS
     positions, rows = {row.row for row in spoken}, set[int]()
     session = work.session
     turns = [row.interaction for row in spoken if row.interaction is not None]
-    sources = sorted({*turns, *([session] if session is not None else [])})
+    sources: list[str] = sorted({*turns, session} if session is not None else {*turns})
     for _, found in memories.citing(work.connection(), sources, sorted(positions)):
         memory: MemoryState | None = work.at_row(found.row, "m")
         if memory is None or memory.status != "active" or memory.row in rows:

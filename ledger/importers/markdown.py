@@ -155,14 +155,15 @@ def _without_comments(text: str) -> str:
 
 def _statement(note: _Note, block: _Block) -> MovedStatement:
     text, kind, relations = block.text, "", list[tuple[str, str, str]]()
-    if block.is_item and not (task := _TASK.match(text)):
+    task = _TASK.match(text) if block.is_item else None
+    if block.is_item and task is None:
         if observation := _OBSERVATION.fullmatch(text):
             kind, text = observation[1].strip(), observation[2]
         elif (relation := _RELATION.fullmatch(text)) and (relation[1] or not relation[3]):
             name = relation[1].strip("\"' ") or "relates to"
             relations = [(clean(note.title), clean(name), clean(relation[2].strip()))]
             text = f"{note.title} {name.replace('_', ' ')} {relation[2].strip()} {relation[3] or ''}"
-    elif block.is_item and task:
+    elif task is not None:
         text = text[task.end() :]
         kind = "done" if task[0][1] in "xX" else "to do"
     content = _LINK.sub(lambda link: link[1], " ".join(text.split()) if "```" not in text else text)

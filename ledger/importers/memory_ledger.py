@@ -61,7 +61,7 @@ def _is_note(source: Source, part: Part) -> bool:
 def _noted(observation: re.Match[str]) -> Object:
     """Return an observation of a note as a line of JSONL says it."""
     id, status, *about = observation[2].split("; ")
-    told = dict(each.partition(" ")[::2] for each in about)
+    told = {name: value for each in about for name, _, value in [each.partition(" ")]}
     confidence, count = told.get("confidence", ""), told.get("tags", "0")
     content, *tags = observation[1].rsplit(" ", int(count) if re.fullmatch(r"\d\d?", count) else 0)
     return {

@@ -116,9 +116,11 @@ class Importer(Protocol):
 
     def recognizes(self, source: Source) -> bool:
         """Return True if the content of a source is of this kind."""
+        ...
 
     def records(self, source: Source) -> Iterator[Record]:
         """Yield the records of a source."""
+        ...
 
 
 # --- the import ------------------------------------------------------------------------------------------------------

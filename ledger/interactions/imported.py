@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from itertools import count
 from struct import unpack
-from typing import Any, Literal
+from typing import Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -93,7 +93,8 @@ class LineRecognition:
 
     def _digests_of(self, line: _CleanedLine, keeps_secrets: bool) -> _DigestedLine:
         clean = line.encoded if keeps_secrets else line.harmless
-        texts: Sequence[Any] = line.fields if clean is line.encoded else msgspec.json.decode(clean)
+        decoded = line.fields if clean is line.encoded else msgspec.json.decode(clean)
+        texts = cast("Sequence[str | None]", decoded)  # at the places of _TEXTS
         digest = sha256(_encoded(line.line) if clean is line.encoded else clean).digest()
         content = unpack("<4q", digest)  # numbers, because the guards would search a text for secrets
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)

@@ -162,15 +162,14 @@ def do(desk: Desk, form: WebForm) -> str:
     """Do what a form asks for, all of it or nothing, and return the address that shows it."""
     verb, ledger = VERBS[form.verb], desk.ledger
     if len(form.ids) == 1:
-        answer = verb.run(ledger, form.ids[0], form)
+        answers = [verb.run(ledger, form.ids[0], form)]
     else:
         with ledger.batch(whole=True):
-            for id in form.ids:
-                answer = verb.run(ledger, id, form)
+            answers = [verb.run(ledger, id, form) for id in form.ids]
     place = urlsplit(form.to)
     kept = [(name, value) for name, value in parse_qsl(place.query) if name not in ("done", "undone")]
     undoes = form.verb in ("undo", "undo_all")
-    done = str(getattr(answer, "command_id", "")) if undoes else form.run
+    done = str(getattr(answers[-1], "command_id", "")) if undoes else form.run
     return f"{place.path}?{urlencode([*kept, ('undone' if undoes else 'done', done)])}"
 
 
@@ -192,8 +191,9 @@ def preview(asked: WebQuestion, form: WebForm) -> WebView:
         data |= {"report": report, "fall": report.dependents[:ROWS]}
     else:
         data["what_if"] = ledger.history.what_if(without={form.fields.get("kind", "actor"): form.ids[0]})
-    several = f"{len(form.ids)} beliefs" if len(form.ids) > 1 else form.ids[0]
-    return WebView("do.html", f"{verb.label} {several}?", "a preview: nothing was changed yet", data)
+    first, *others = form.ids
+    named = f"{len(form.ids)} beliefs" if others else first
+    return WebView("do.html", f"{verb.label} {named}?", "a preview: nothing was changed yet", data)
 
 
 def _resting_on(ledger: Ledger, ids: Sequence[str]) -> list[dict[str, object]]:

@@ -59,15 +59,6 @@ from ledger.doors.listening import OwnNames
 from ledger.doors.own_writes import MOST_CONFIDENCE, POLICY
 from ledger.doors.tokens import TokenFile, TokenInfo
 
-try:
-    from ledger.doors.http.metrics import CONTENT_TYPE, MeasuredLedger, Metrics
-except ImportError as error:  # an environment from before the extra http had this package has no figures
-    if error.name != "prometheus_client":
-        raise
-    HAS_METRICS = False
-else:
-    HAS_METRICS = True
-
 T = TypeVar("T")
 CLIENT = "http"
 OPEN = ("/openapi.json", "/health")  # the paths that need no token
@@ -137,12 +128,22 @@ def make_app(
     app.add_exception_handler(RequestValidationError, of_request)
     app.add_exception_handler(HTTPException, of_http)
     app.add_middleware(Gate, names=names, tokens=tokens, is_open=OPEN.__contains__)
-    if HAS_METRICS:
-        app.state.metrics = metrics = Metrics(ledger, log_url)
-        app.include_router(measuring)
-        app.add_middleware(MeasuredLedger, metrics=metrics, untimed=("/history/follow",))  # outside of the gate
+    _add_figures(app, ledger, log_url)
     describe(app)
     return app
+
+
+def _add_figures(app: FastAPI, ledger: AsyncLedger, log_url: str | None) -> None:
+    """Add the figures; an environment from before the extra ``http`` had their package has none."""
+    try:
+        from ledger.doors.http.metrics import MeasuredLedger, Metrics
+    except ImportError as error:
+        if error.name != "prometheus_client":
+            raise
+        return
+    app.state.metrics = metrics = Metrics(ledger, log_url)
+    app.include_router(measuring)
+    app.add_middleware(MeasuredLedger, metrics=metrics, untimed=("/history/follow",))  # outside of the gate
 
 
 # --- the caller ------------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ async def health(request: Request) -> Response:
 async def metrics(request: Request, asked: Asked) -> Response:
     """Get the figures of this server and of its whole file for a monitor, as Prometheus reads them."""
     state = request.app.state
-    return Response(await state.metrics.as_text(state.door.streams.open.total()), media_type=CONTENT_TYPE)
+    return Response(await state.metrics.as_text(state.door.streams.open.total()), media_type=state.metrics.content_type)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

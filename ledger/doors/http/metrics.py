@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -13,7 +14,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ledger import AsyncLedger, LedgerError, shared
 from ledger.answers import Stats
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FRESH_SECONDS = 1.0  # of the figures of the file, which are then given to all who ask
 OTHER = "other"  # the path of what no path of the server answered, so that a client cannot make labels
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # bounds of the histogram
@@ -26,6 +26,8 @@ class Metrics:
         ledger: The open ledger.
         log_url: The URL of the log that the ledger's file shares with other machines; None if it shares none.
     """
+
+    content_type: ClassVar[str] = "text/plain; version=0.0.4; charset=utf-8"
 
     def __init__(self, ledger: AsyncLedger, log_url: str | None = None) -> None:
         self._ledger, self._log_url = ledger, log_url

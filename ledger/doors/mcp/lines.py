@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from contextvars import Context
 from types import TracebackType
 from typing import Protocol, Self
@@ -67,7 +68,7 @@ class AnsweredLines:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
         await self.aclose()
 
@@ -75,11 +76,11 @@ class AnsweredLines:
 def _refusal(problem: Exception) -> JSONRPCError:
     """Return the answer to a line; with the id of the request if the line has one, as a call with a lone surrogate has."""
     found = problem.errors()[0] if isinstance(problem, ValidationError) else None
-    try:
-        id = json.loads(found["input"])["id"] if found is not None else None
-        is_id = isinstance(id, int) or (isinstance(id, str) and bool(id.encode()))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        is_id = False
+    id: str | int | None = None
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        given = json.loads(found["input"])["id"] if found is not None else None
+        if isinstance(given, int) or (isinstance(given, str) and given.encode()):
+            id = given
     why = found["msg"] if found is not None else type(problem).__name__
     error = ErrorData(code=PARSE_ERROR, message=f"this line is no message: {why}")
-    return JSONRPCError(jsonrpc="2.0", id=id if is_id else None, error=error)
+    return JSONRPCError(jsonrpc="2.0", id=id, error=error)

@@ -65,3 +65,13 @@ def database(path: Path, ddl: str, rows: Mapping[str, Iterable[Mapping[str, obje
                 connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", list(row.values()))
         connection.commit()
     return path
+
+
+def assert_comes_again(ledger: Ledger, path: Path) -> None:
+    """Check that an import that was taken back as a whole leaves no memory, and comes again."""
+    report = import_from(ledger, path)
+    ledger.history.undo_all(correlation_id=report.correlation_id, cascade=True)
+    assert not ledger.memories.list(statuses=()) and not ledger.interactions.list() and not ledger.observations.list()
+    again = import_from(ledger, path)
+    assert dict(again.taken) == {what: count for what, count in report.taken.items() if what != "projects"}
+    assert dict(again.skipped) == dict(report.skipped)

@@ -456,7 +456,7 @@ class _Move:
     def _end(self, key: int, known: _Known, end: MovedStatement | MovedEnding) -> None:
         """Bring a memory into the status that its statement has in the source."""
         ended_at = end.ended_at if isinstance(end, MovedStatement) else end.at
-        options = self._options(f"{end.status}:{end.key}", self._time(ended_at, end.key))
+        options = self._options(f"{end.status}:{end.key}", self._time(ended_at, end.key), end.channel)
         if known.id:
             if end.status == "superseded":
                 self._ledger.memories.end(known.id, reason=end.reason, **options)

@@ -94,12 +94,13 @@ class MovedStatement(Struct, frozen=True, kw_only=True):
 
 
 class MovedEnding(Struct, frozen=True, kw_only=True):
-    """The end of an earlier statement, at a time of its own."""
+    """The end of an earlier statement, at a time of its own, through the channel of who ended it there."""
 
     key: str
     status: Ended
     at: object = None
     reason: str = ""
+    channel: Channel = "agent"
     size: int = 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_stores import assert_recalled, database, memory, states, twice
+from moved_stores import assert_comes_again, assert_recalled, database, memory, states, twice
 
 from ledger import Ledger
 from ledger.importers import import_from
@@ -120,3 +120,7 @@ def test_an_observation_is_found_by_its_own_words(ledger: Ledger, tmp_path: Path
     import_from(ledger, sqlite_file(tmp_path / "astrocyte.db"))
     found = ledger.recall("Ada prefers oat milk everywhere", observations=3)
     assert found.observations[0].content == "Ada prefers oat milk everywhere"
+
+
+def test_what_came_from_astrocyte_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    assert_comes_again(ledger, sqlite_file(tmp_path / "astrocyte.db"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_stores import assert_recalled, database, memory, states, twice
+from moved_stores import assert_comes_again, assert_recalled, database, memory, states, twice
 
 from ledger import Ledger
 from ledger.importers import import_from
@@ -157,3 +157,7 @@ def test_a_database_of_atocore_with_bytes_that_are_no_text_is_read(ledger: Ledge
     twice(ledger, path)
     assert "Plays the oboe" in next(iter(states(ledger)))
     assert json.dumps(states(ledger)).isascii()
+
+
+def test_what_came_from_atocore_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    assert_comes_again(ledger, database(tmp_path / "atocore.db", DDL, ROWS))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_stores import assert_recalled, states, twice
+from moved_stores import assert_comes_again, assert_recalled, states, twice
 
 from ledger import Ledger, RejectedError
 from ledger.importers import import_from
@@ -152,3 +152,7 @@ def test_the_same_agent_in_a_later_file_adds_what_is_new(ledger: Ledger, tmp_pat
     more.append(message("user", "And the harbour?", 9))
     later = NEW | {"agents": [NEW["agents"][0] | {"messages": more}]}
     assert dict(import_from(ledger, agent_file(tmp_path / "b.af", later)).taken) == {"turns": 1}
+
+
+def test_what_came_from_letta_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    assert_comes_again(ledger, agent_file(tmp_path / "sam.af", NEW))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_stores import database, twice
+from moved_stores import assert_comes_again, database, twice
 
 from ledger import Ledger
 from ledger.importers import import_from
@@ -141,3 +141,7 @@ def test_a_preview_of_a_conversation_counts_its_messages_and_summaries(ledger: L
     position, path = ledger.position, database(tmp_path / "a.db", DDL, rows())
     assert dict(import_from(ledger, path, dry_run=True).taken)["messages"] == 10
     assert ledger.position == position and ledger.sessions.list() == []
+
+
+def test_what_came_from_picoclaw_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    assert_comes_again(ledger, database(tmp_path / "seahorse.db", DDL, rows()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moved_stores import assert_recalled, database, memory, states, twice
+from moved_stores import assert_comes_again, assert_recalled, database, memory, states, twice
 
 from ledger import Ledger
 
@@ -144,3 +144,7 @@ def test_a_database_of_rubino_without_a_graph_or_sessions_has_facts(ledger: Ledg
     assert dict(twice(ledger, database(tmp_path / "r.db", ddl, {"memory_facts": ROWS["memory_facts"][:3]})).taken) == {
         "statements": 3}  # fmt: skip
     assert states(ledger)["Ada lives in Faro"] == "superseded"
+
+
+def test_what_came_from_rubino_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
+    assert_comes_again(ledger, database(tmp_path / "rubino.db", DDL, ROWS))

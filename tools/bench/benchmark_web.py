@@ -89,14 +89,14 @@ class Years:
         texts, draw = self._texts, self._texts.random
         hand = draw.choice(self._hands)
         prompt, response = texts.turn()
-        about = {"project": texts.project(), "session": f"session {draw.randrange(2_000)}"}
+        project, session = texts.project(), f"session {draw.randrange(2_000)}"
         used = draw.sample(self._known, min(3, len(self._known)))
-        turn = hand.capture(prompt, response, memories_used=used, reinforce=False, **about)
+        turn = hand.capture(prompt, response, memories_used=used, reinforce=False, project=project, session=session)
         for number in range(24):
-            content, kind, project = texts.memory()
+            content, kind, about = texts.memory()
             confidence = draw.randrange(20, 100) / 100
             sources = [turn.id] if number % 4 == 0 else ()
-            memory = hand.remember(content, kind=kind, project=project, confidence=confidence, sources=sources)
+            memory = hand.remember(content, kind=kind, project=about, confidence=confidence, sources=sources)
             if memory.status == "active":
                 self._known.append(memory.id)
         del self._known[:-NEWEST_KEPT]
@@ -106,9 +106,9 @@ class Years:
         hand.reinforce(self.hot)
         self._ledger.revise(draw.choice(self._known), texts.memory()[0], reason="said so")
         self._ledger.retract(self._known.pop(draw.randrange(len(self._known))), reason="it is no longer so")
-        session = self._ledger.session(about["session"])
+        chat = self._ledger.session(session)
         for role in ("user", "assistant") * 3:
-            session.append(role, texts.words(20))
+            chat.append(role, texts.words(20))
 
     def _seldom(self) -> None:
         """Do what happens once in thousands of events: a pack with a receipt, a candidate, a text that is held."""

@@ -102,7 +102,7 @@ VERBS = {
     "undo": WebVerb(
         "Undo",
         lambda ledger, id, form: ledger.undo(
-            id, cascade="cascade" in form.fields, reason=form.reason, correlation_id=form.run
+            _subject(id), cascade="cascade" in form.fields, reason=form.reason, correlation_id=form.run
         ),
         previews=True,
     ),
@@ -182,12 +182,15 @@ def preview(asked: WebQuestion, form: WebForm) -> WebView:
     """Show what a form would do, without doing it."""
     ledger, verb = asked.desk.ledger, VERBS[form.verb]
     data: dict[str, object] = {"form": form, "label": verb.label, "memories": (), "fall": (), "report": None}
-    data |= {"what_if": None, "seen": ledger.position, "observations": ()}
+    data |= {"what_if": None, "seen": ledger.position, "observations": (), "conflicts": ()}
     if form.verb in ("retract", "end"):
         data["memories"] = [ledger.memories.get(id) for id in form.ids]
         data["observations"] = _resting_on(ledger, form.ids)
+        about = dict.fromkeys(id for belief in form.ids for id in ledger.why(belief).conflicts)
+        found = [ledger.conflicts.get(id) for id in list(about)[:ROWS]]
+        data["conflicts"] = [conflict for conflict in found if conflict.status == "open"]
     elif form.verb == "undo":
-        report = ledger.undo(form.ids[0], cascade=True, dry_run=True)
+        report = ledger.undo(_subject(form.ids[0]), cascade=True, dry_run=True)
         data |= {"report": report, "fall": report.dependents[:ROWS]}
     else:
         data["what_if"] = ledger.history.what_if(without={form.fields.get("kind", "actor"): form.ids[0]})

@@ -32,19 +32,23 @@ _logger = logging.getLogger("ledger")
 
 @dataclass(frozen=True)
 class WebPage:
-    """A page: its function, and its name in the list of pages; "" for a page about one subject, whose id ends the address."""
+    """A page: its function, its name in the list of pages, and the filters that it shares with other pages.
+
+    The name is "" for a page about one subject, whose id ends the address.
+    """
 
     view: Callable[[WebQuestion], WebView]
     label: str = ""
+    shared: tuple[str, ...] = ()
 
 
 PAGES = {
-    "beliefs": WebPage(beliefs, "Beliefs"),
+    "beliefs": WebPage(beliefs, "Beliefs", ("project", "session", "actor", "channel")),
     "belief": WebPage(belief),
-    "agent": WebPage(agent, "What the agent would see"),
-    "review": WebPage(review, "Review"),
+    "agent": WebPage(agent, "What the agent would see", ("project",)),
+    "review": WebPage(review, "Review", ("project",)),
     "held": WebPage(held, "Held"),
-    "timeline": WebPage(timeline, "Timeline"),
+    "timeline": WebPage(timeline, "Timeline", ("project", "session", "actor", "channel")),
     "trust": WebPage(trust, "Trust"),
     "sessions": WebPage(sessions, "Sessions"),
     "session": WebPage(session),
@@ -128,7 +132,9 @@ class PageApp:
 
 def html_of(templates: Environment, view: WebView, asked: WebQuestion) -> str:
     """Return a page as HTML."""
-    labels = [(f"/{name}", page.label) for name, page in PAGES.items() if page.label]
+    labels = [
+        (f"/{name}", asked.to(f"/{name}", *page.shared), page.label) for name, page in PAGES.items() if page.label
+    ]
     done = told_of(asked.desk, asked.done) if asked.done else None
     template = templates.get_template(view.template)
     return template.render(view=view, asked=asked, desk=asked.desk, pages=labels, done=done, **view.data)

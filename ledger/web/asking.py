@@ -94,9 +94,10 @@ class WebQuestion:
         """Return the moment of the address, for the links to other pages."""
         return {"at": self.moment} if self.moment and self.desk.as_of is None else {}
 
-    def to(self, path: str) -> str:
-        """Return the address of another page, as of the same moment."""
-        query = urlencode(self.as_then())
+    def to(self, path: str, *shared: str) -> str:
+        """Return the address of another page, as of the same moment and with the filters that it shares with this page."""
+        kept = {name: self.word(name) for name in shared if self.word(name)}
+        query = urlencode(self.as_then() | kept, errors="replace")
         return path + (f"?{query}" if query else "")
 
     def older_than(self, days: int) -> str:
@@ -164,18 +165,24 @@ def paged(
     line: Callable[[T], str],
     *,
     is_first: bool,
+    noun: str,
     counted: int = COUNTED,
 ) -> Listing[T]:
     """Return the listing of a page.
 
-    ``list_of(limit)`` lists from the beginning, for the export and for the count, which ends at ``counted``.
+    ``list_of(limit)`` lists from the beginning, for the export and for the count, which ends at ``counted``. ``noun`` is a row.
     """
     if is_first and page.next is None:
-        count = f"{len(page):,}"
+        count = several(len(page), noun)
     else:
         first = list_of(counted)
-        count = f"{len(first):,}" if first.next is None else f"more than {counted:,}"
+        count = several(len(first), noun) if first.next is None else f"more than {several(counted, noun)}"
     return Listing(page, count, page.next, lambda: list_of(COUNTED).all(), line)
+
+
+def several(number: int, noun: str) -> str:
+    """Return a number with its noun, as in "1 belief" and "2 beliefs"."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def fields_of(row: object) -> Row:

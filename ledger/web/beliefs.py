@@ -10,7 +10,7 @@ import msgspec
 from ledger import Ledger, Memory, NotFoundError, Page, Why
 from ledger.history.pictures import confidence_svg, content_of, graph_mermaid, graph_svg, why_svg
 from ledger.types import Channel, MemoryStatus
-from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, paged
+from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, paged, several
 from ledger.web.rendering import markdown, when
 
 STATUSES, CHANNELS = get_args(MemoryStatus), get_args(Channel)
@@ -60,7 +60,7 @@ def _listed(asked: WebQuestion) -> Listing[Memory]:
         )
 
     after = asked.word("after") or None
-    return paged(listed(ROWS, after), listed, memory_line, is_first=after is None)
+    return paged(listed(ROWS, after), listed, memory_line, is_first=after is None, noun="belief")
 
 
 def _statuses(asked: WebQuestion) -> tuple[MemoryStatus, ...]:
@@ -86,7 +86,7 @@ def _found(asked: WebQuestion) -> Listing[Memory]:
     matches = [item.memory for item in pack.items if item.memory is not None and _is_kept(asked, item.memory)]
     matches = _of_origin(asked, matches)
     more = " (the best 100)" if len(pack.items) == ROWS else ""
-    return Listing(matches, f"{len(matches):,}{more}", None, lambda: iter(matches), memory_line)
+    return Listing(matches, several(len(matches), "belief") + more, None, lambda: iter(matches), memory_line)
 
 
 def _captured(asked: WebQuestion) -> Listing[Memory]:
@@ -119,7 +119,7 @@ def _captured(asked: WebQuestion) -> Listing[Memory]:
 
     page = captures(ROWS, asked.word("after") or None)
     shown = list(memories(page))
-    count = f"{len(shown):,} of {len(page):,} that came so on this page"
+    count = f"{several(len(shown), 'belief')} of {len(page):,} that came so on this page"
     return Listing(shown, count, page.next, lambda: memories(captures(READ).all()), memory_line)
 
 
@@ -179,6 +179,7 @@ def belief(asked: WebQuestion) -> WebView:
         "first": why.steps[0].position if why.steps else 1,
         "last": asked.desk.ledger.position,
         "seen": ledger.position,
+        "undoable": next((step.position for step in reversed(why.steps[1:]) if step.in_effect), None),
     }
     data["plain"] = why
     return WebView("belief.html", "Belief", why.id, data, markdown=belief_markdown(why, asked))

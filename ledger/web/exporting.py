@@ -11,6 +11,7 @@ from ledger.web.gate import WebSession
 from ledger.web.rendering import POLICY, environment
 
 QUESTIONS = {"beliefs": "q", "agent": "q", "timeline": "actor"}  # the filter that a subject is, of pages without one
+_ID = re.compile("[a-z]_[0-9a-z]{3,}")  # of a subject, whose timeline is the answer of its audit
 LEFT_OUT = ("form", "script", "footer", "nav")  # elements of the templates that a file has not
 _LINK = re.compile(r'(<a\b[^<>]*?) href="/[^"]*"')
 
@@ -21,7 +22,8 @@ def export_html(ledger: Ledger, page: str = "beliefs", subject: str = "", *, as_
     Args:
         ledger: The open ledger, bound to the user whose memory is shown.
         page: "beliefs", "belief", "session", "agent" (the prompt of an agent), "timeline", "review", "held" or "trust".
-        subject: The id of the belief, the session, the question of the agent, the words of beliefs, or the actor of the timeline.
+        subject: The id of the belief, the session, the question of the agent, the words of beliefs, or of the timeline an
+            actor or the id of what it is about (the answer of its audit).
         as_of: The moment to show: a position, or a time with its offset; None for now.
 
     Raises:
@@ -34,7 +36,8 @@ def export_html(ledger: Ledger, page: str = "beliefs", subject: str = "", *, as_
         raise RejectedError(f"the page {page!r} needs a subject: the id of a belief, or a session")
     if isinstance(ledger, PastLedger):
         raise RejectedError("name the moment by as_of, and hand in the ledger itself")
-    filters = [(QUESTIONS[page], subject)] if page in QUESTIONS and subject else []
+    name = "subject" if page == "timeline" and _ID.match(subject) else QUESTIONS.get(page)
+    filters = [(name, subject)] if name and subject else []
     desk = Desk(ledger, WebSession(), "", as_of=as_of)
     asked = WebQuestion(desk, f"/{page}", filters, subject)
     text = html_of(environment(), found.view(asked), asked)

@@ -26,7 +26,14 @@ SECTIONS = {
     "latest": "among the latest",
     "": "observation",
 }
+WHY_NOT = {
+    "tail_trimmed": "the newest messages alone are over the budget",
+    "budget": "it does not fit",
+}  # into a window
 CUTS = {
+    "share of profile": "more about the user than its share of the budget",
+    "share of latest": "more of the latest than their share of the budget",
+    "share of pinned": "more trusted state than its share of the budget",
     "budget": "did not fit into the budget",
     "rank": "ranked after the last that was taken",
     "match": "matches the question too little",
@@ -77,7 +84,7 @@ def review(asked: WebQuestion) -> WebView:
 
     after = asked.word("after") or None
     first = listed(REVIEWED, after)
-    listing = paged(first, listed, _candidate_line, is_first=after is None, counted=COUNTED_CANDIDATES)  # type: ignore[arg-type]
+    listing = paged(first, listed, _candidate_line, is_first=after is None, noun="belief", counted=COUNTED_CANDIDATES)  # type: ignore[arg-type]
     data = {
         "admitted": admitted,
         "beside": {each.id: _beside(asked, each) for each in cast("Iterable[Candidate]", listing.rows)},
@@ -127,9 +134,16 @@ def held(asked: WebQuestion) -> WebView:
         return asked.ledger.guards.quarantined(limit=limit, after=after)
 
     after = asked.word("after") or None
-    listing = paged(listed(ROWS, after), listed, _held_line, is_first=after is None)  # type: ignore[arg-type]
+    listing = paged(listed(ROWS, after), listed, _held_line, is_first=after is None, noun="text")  # type: ignore[arg-type]
     texts = {each.position: _held_text(asked, each) for each in cast("Iterable[Quarantined]", listing.rows)}
-    data: dict[str, object] = {"texts": {position: marked_lines(text) for position, text in texts.items()}}
+    places = ", ".join("?" * len(texts))
+    origins = asked.ledger.query(
+        f"SELECT position, actor, channel, client, session FROM audit_trail WHERE position IN ({places})", *texts
+    )
+    data: dict[str, object] = {
+        "texts": {position: marked_lines(text) for position, text in texts.items()},
+        "origins": {row["position"]: row for row in origins},
+    }
     return WebView("held.html", "Held", "in quarantine, newest first", data, cast("Listing[object]", listing))
 
 
@@ -174,7 +188,7 @@ def sessions(asked: WebQuestion) -> WebView:
         return asked.ledger.sessions.list(project=asked.word("project") or None, limit=limit, after=after)
 
     after = asked.word("after") or None
-    listing = paged(listed(ROWS, after), listed, _session_line, is_first=after is None)  # type: ignore[arg-type]
+    listing = paged(listed(ROWS, after), listed, _session_line, is_first=after is None, noun="session")  # type: ignore[arg-type]
     return WebView("sessions.html", "Sessions", "newest first", {}, cast("Listing[object]", listing))
 
 
@@ -232,7 +246,11 @@ def _place(message: Message, shown: set[int], summaries: Sequence[WindowItem], l
     for number, item in enumerate(summaries, 1):
         if any(first <= message.position <= last for first, last in item.ranges):
             return f"summary {number} stands for it"
-    return f"left out: {left[message.position]}" if message.position in left else "left out: it does not fit"
+    return f"left out: {_why_not(left[message.position])}" if message.position in left else "left out: it does not fit"
+
+
+def _why_not(code: str) -> str:
+    return WHY_NOT.get(code, code.replace("_", " "))
 
 
 def _told_summaries(items: Sequence[WindowItem], entries: Sequence[object]) -> list[dict[str, object]]:

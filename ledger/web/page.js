@@ -20,7 +20,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "j" || event.key === "k") go(event.key === "j" ? 1 : -1);
   else if (event.key === "/") { const field = document.querySelector("input[type=search]"); if (field) { field.focus(); event.preventDefault(); } }
   else {
-    const row = document.activeElement.closest("ol.rows > li");
+    const row = event.key === "u" ? document : document.activeElement.closest("ol.rows > li");
     const button = row && row.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (button) { event.preventDefault(); button.click(); }
   }

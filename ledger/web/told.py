@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -27,6 +27,7 @@ QUIET = {  # commands that a person seldom reads: their words in the count of wh
     "session.extend": "messages",
     "documents.add": "documents",
 }
+KEPT = ("open", "undo", "redo", "history.undo_all", "erase", "proof.checkpoint")  # commands that nobody undoes
 KINDS = get_args(OriginKind)
 PAST = {
     "remember": "remembered",
@@ -50,6 +51,14 @@ PAST = {
     "guards.quarantine": "held",
     "history.distrust": "distrusted",
     "history.trust": "trusted again",
+    "history.undo_all": "undid commands",
+    "extract": "extracted",
+    "observations.add": "noted",
+    "session.compact": "compacted a session",
+    "holds.add": "put a hold on",
+    "proof.checkpoint": "sealed a checkpoint",
+    "policy.set": "set the policy",
+    "open": "opened the ledger",
 }
 
 
@@ -68,6 +77,12 @@ class ToldCommand:
     subjects: int = 0
     in_effect: bool = True
     reason: str = ""
+    origin: str = ""  # that the command distrusts
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Return True if a button may offer the undo of the command."""
+        return self.in_effect and self.command not in KEPT
 
     @property
     def verb(self) -> str:
@@ -77,7 +92,7 @@ class ToldCommand:
     @property
     def sentence(self) -> str:
         """Return the command in one line of text."""
-        words = [self.actor or "somebody", self.verb]
+        words = [self.actor or "somebody", self.verb, *[visible(self.origin)] * bool(self.origin)]
         words += [_quoted(each) for each in self.about]
         more = f" and {self.subjects - len(self.about)} more" if self.subjects > len(self.about) else ""
         void = "" if self.in_effect else " (void)"
@@ -162,6 +177,7 @@ def commands(asked: WebQuestion, entries: Sequence[AuditEntry]) -> list[ToldComm
         command.events, command.subjects = len(events), len(subjects)
         command.in_effect = any(entry.in_effect for entry in events)
         command.reason = next((entry.reason for entry in events if entry.reason), "")
+        command.origin = next((_origin(entry) for entry in events if entry.command == "history.distrust"), "")
         memories = [entry for entry in events if entry.subject[:2] in ("m_", "o_")] or [
             entry for entry in events if entry.subject[:2] == "i_"
         ]
@@ -173,6 +189,11 @@ def commands(asked: WebQuestion, entries: Sequence[AuditEntry]) -> list[ToldComm
             command.about.append(cast("dict[str, object]", about))
         told.append(command)
     return told
+
+
+def _origin(entry: AuditEntry) -> str:
+    data = cast("Mapping[str, object]", entry.data)
+    return f"{data.get('kind', 'origin')} {data.get('origin') or '(erased)'}"
 
 
 def _cut(text: str) -> str:

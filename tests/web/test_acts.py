@@ -224,3 +224,24 @@ def test_a_candidate_that_is_promoted_as_it_was_shown_keeps_its_characters(ledge
     )
     assert ledger.memories.get(candidate.id).content == candidate.content
     assert "MemoryRevised" not in {event.type for event in ledger.history.events(candidate.id)}
+
+
+def test_a_preview_names_the_conflicts_that_lapse(ledger, browser):
+    lisbon, _ = (ledger.remember(f"Ana lives in {city}.") for city in ("Lisbon", "Porto"))
+    assert ledger.conflicts.find().found
+    page = browser.post("/do", {"verb": "retract", "id": lisbon.id, "to": "/beliefs"})
+    assert "1 open conflict would lapse:" in page.words and "Ana lives in Porto." in page.words
+    ledger.retract(lisbon.id)
+    assert ledger.conflicts.list() == [], "the preview said so"
+
+
+def test_the_last_change_of_a_belief_is_undone_from_its_page(ledger, browser):
+    tea = ledger.remember("The user drinks tea.")
+    assert "Undo the last change" not in browser.get(f"/belief/{tea.id}").words, "only its beginning is there"
+    changed = ledger.revise(tea.id, "The user drinks coffee.")
+    page = browser.get(f"/belief/{tea.id}")
+    assert "Undo the last change" in page.words and f'name="id" value="{changed.position}"' in page.text
+    fields = {"verb": "undo", "id": str(changed.position), "to": f"/belief/{tea.id}"}
+    assert "The user drinks tea." in browser.post("/do", fields).words
+    follow(browser, browser.post("/do", fields | {"step": "do"}))
+    assert ledger.memories.get(tea.id).content == "The user drinks tea."

@@ -31,7 +31,7 @@ def test_the_front_page_lists_what_is_believed_with_its_origin(ledger, browser):
     )
     ledger.retract(ledger.remember("The user drinks coffee.").id)
     page = browser.get("/beliefs")
-    assert "1 · active, newest first · memory of the user without a name · times in UTC" in page.words
+    assert "1 belief · active, newest first · memory of the user without a name · times in UTC" in page.words
     for shown in ("The user drinks tea.", "preference", "confidence 0.7", "project kitchen", "by ada", tea.id):
         assert shown in page.words
     assert "coffee" not in page.words
@@ -73,7 +73,7 @@ def test_pages_of_a_hundred_go_forth_and_back_with_their_filter(ledger, browser)
         for number in range(250):
             ledger.remember(f"Fact number {number}.", kind="fact", valid_from="2026-01-01")
     first = browser.get("/beliefs?kind=fact")
-    assert "250 · active" in first.words and first.text.count("<li>") == 100 and "Previous" not in first.words
+    assert "250 beliefs · active" in first.words and first.text.count("<li>") == 100 and "Previous" not in first.words
     (second,) = re.findall(r'rel="next" href="([^"]*)"', first.text)
     page = browser.get(second.replace("&amp;", "&"))
     assert "Fact number 149." in page.words and "Fact number 150." not in page.words and "kind=fact" in second
@@ -87,7 +87,7 @@ def test_a_count_ends_at_a_thousand_and_says_so(ledger, browser):
     with ledger.batch():
         for number in range(1_050):
             ledger.remember(f"Fact number {number}.")
-    assert "more than 1,000 · active" in browser.get("/beliefs").words
+    assert "more than 1,000 beliefs · active" in browser.get("/beliefs").words
 
 
 def test_a_long_text_is_cut_with_a_word_and_a_link(ledger, browser):

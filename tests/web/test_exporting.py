@@ -46,6 +46,16 @@ def test_a_page_is_exported_as_one_file_that_needs_nothing_else(ledger, belief):
             export_html(ledger, *wrong)
 
 
+def test_the_audit_of_a_subject_or_of_an_actor_is_exported(ledger):
+    tea = ledger.bind(actor="ada").remember("The user drinks tea.")
+    ledger.bind(actor="ben").remember("The mast is up.")
+    ledger.bind(actor="ben").revise(tea.id, "The user drinks coffee.")
+    about = export_html(ledger, "timeline", tea.id)
+    assert "<del>The user drinks tea.</del>" in about and "The mast is up." not in about
+    of_ada = export_html(ledger, "timeline", "ada")
+    assert "The user drinks" in of_ada and "ben" not in of_ada and "The mast is up." not in of_ada
+
+
 def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
         memory = ledger.remember("The user drinks tea.")

@@ -11,6 +11,7 @@ import pytest
 from places import ROOT
 
 from ledger.cli.derive import parsed_call
+from ledger.cli.manual import show
 from ledger.cli.output import Usage
 from ledger.core.settings import FIELDS, PREFIX
 from tools.pages.page_examples import RULE, as_run, blocks
@@ -163,3 +164,21 @@ def test_every_table_that_others_may_read_is_documented(table: str) -> None:
 @pytest.mark.parametrize("setting", FIELDS)
 def test_every_setting_is_documented_with_its_variable(setting: str) -> None:
     assert f"| `{setting}` | `{PREFIX}{setting.upper()}` |" in read(DOCS / "settings.md")
+
+
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")
+
+
+def test_each_picture_is_small_has_words_and_stands_on_a_page() -> None:
+    shown = [(words, (page.parent / file).resolve()) for page in PAGES for words, file in PICTURE.findall(read(page))]
+    assert {file for _, file in shown} == set(DOCS.glob("*.png"))
+    assert [file.name for words, file in shown if len(words) < 20 or file.stat().st_size > 60_000] == []
+
+
+def test_a_terminal_shows_the_words_of_a_picture(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "cat")
+    show(read(DOCS / "web.md"))
+    told = " ".join(capsys.readouterr().out.split())
+    assert "The beliefs of a project, with their confidence" in told and "web-beliefs.png" not in told

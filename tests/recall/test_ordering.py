@@ -412,6 +412,7 @@ def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None
 
 
 def test_with_vectors_what_matches_less_than_half_as_well_as_the_best_is_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
     with Ledger.open(tmp_path / "memory.db", embedder=Words()) as ledger:
         for text in ("green tea every morning", "a train to Porto", "the office has a kettle"):
             ledger.remember(text)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from hypothesis import settings
@@ -168,6 +169,7 @@ def ledger(ledger: Ledger) -> Iterator[Ledger]:
 @pytest.fixture
 def media():
     """A directory that others may enter, for the checks run as somebody who may not write."""
+    needs.media()
     place = Path(tempfile.mkdtemp(prefix="ledger-media-"))
     place.chmod(0o755)
     yield place

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 from places import ROOT
 
@@ -96,6 +97,7 @@ def killed_in_the_middle(program: str, path: Path, *, after: int = 5) -> list[st
         path: The path of the ledger.
         after: The lines after which the program is killed.
     """
+    needs.sigkill()
     process = subprocess.Popen(
         [sys.executable, "-c", program, str(path)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

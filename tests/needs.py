@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -41,6 +42,9 @@ named_pipes = _unless(hasattr(os, "mkfifo"), "no named pipes here")
 signals = _unless(hasattr(signal, "SIGKILL"), "no signals as POSIX has them")
 links = _unless(_makes_links(), "no symbolic links here")
 list_of_open_files = _unless(_lists_open_files(), "nothing lists the open files of a process here")
+statvfs = _unless(hasattr(os, "statvfs"), "no statvfs here")
+flock = _unless(importlib.util.find_spec("fcntl") is not None, "no flock here")
+process_groups = _unless(hasattr(os, "killpg"), "no program is started in the place of a model here")
 copying = _unless(shutil.which("cp") is not None, "no cp here")
 
 
@@ -48,3 +52,15 @@ def fork() -> None:
     """Skip the test that called, in a helper of tests, where no process forks."""
     if not hasattr(os, "fork"):
         pytest.skip("no process forks here")
+
+
+def sigkill() -> None:
+    """Skip the test that called, in a helper of tests, where no process ends by a signal."""
+    if not hasattr(signal, "SIGKILL"):
+        pytest.skip("no signals as POSIX has them")
+
+
+def media() -> None:
+    """Skip the test that called, in a helper of tests, where a mode keeps nobody from writing."""
+    if not platform.HAS_MODES:
+        pytest.skip("the mode and the owner of a file say nothing here")

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import needs
 import probe
 import pytest
 from command_line import run
@@ -84,6 +85,7 @@ def test_a_backup_is_the_same_ledger_and_says_so(path, copy):
     assert rows(copy) == rows(path) and rows(copy, "blobs") == rows(path, "blobs")
 
 
+@needs.modes
 def test_a_backup_is_one_file_that_only_its_owner_can_read(path, copy, tmp_path):
     previous = os.umask(0)
     try:
@@ -195,6 +197,7 @@ def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_pat
         ledger.remember("and on")
 
 
+@needs.modes
 def test_a_backup_never_overwrites_and_goes_nowhere_unsafe(path, copy, tmp_path):
     copy.write_text("precious", encoding="utf-8")
     (tmp_path / "open").mkdir()
@@ -359,6 +362,7 @@ def test_projections_that_cannot_be_compared_are_folded_all_the_same(path, copy,
     assert (report.ok, report.compared, report.digest) == (True, False, digest)
 
 
+@needs.modes
 def test_a_recovery_never_overwrites_and_reads_nothing_that_is_not_a_ledger(path, copy, target, tmp_path):
     backed_up(path, copy)
     target.write_text("precious", encoding="utf-8")

@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from full import full
@@ -188,6 +189,7 @@ def test_a_batch_is_no_place_for_a_doctor(path):
 # --- the place -------------------------------------------------------------------------------------------------------
 
 
+@needs.modes
 def test_what_others_may_do_with_the_file_is_told(path):
     filled(path, 0)
     path.chmod(0o644)
@@ -222,6 +224,7 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
         assert "should stay near" in told(ledger.maintenance.doctor(), "-wal")
 
 
+@needs.statvfs
 def test_a_disk_without_room_for_a_rebuild_is_told(path, monkeypatch):
     filled(path, 0)
     real = os.statvfs(path.parent)
@@ -237,6 +240,7 @@ def test_a_disk_without_room_for_a_rebuild_is_told(path, monkeypatch):
             assert "disk space" in found(Ledger.doctor(path), level)
 
 
+@needs.flock
 def test_a_lock_that_another_process_holds_is_told(path):
     filled(path, 0)
     code = f"import fcntl, sys; f = open({str(path)!r} + '.lock'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"

@@ -10,6 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import needs
 import pytest
 
 from ledger import Ledger, RejectedError
@@ -28,6 +29,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 
 def killed(path: Path, place: Path, what: str = "backup") -> None:
     """A copy to a place is killed when bytes of it are there."""
+    needs.sigkill()
     dying = "done > 0 and os.path.getsize(sys.argv[2] + '.part') > 100_000"
     program = KILLED.replace("DYING(done)", dying).replace("WHAT", what)
     done = subprocess.run([sys.executable, "-c", program, str(path), str(place)], check=False)
@@ -89,6 +91,7 @@ def test_the_doctor_names_what_a_killed_backup_left_wherever_it_lies(path: Path,
     assert not [each for each in Ledger.doctor(path).findings if each.what == "unfinished copy"]
 
 
+@needs.signals
 @pytest.mark.parametrize("moment", ["remove", "make_empty", "_clear"])
 def test_the_next_open_removes_the_lock_of_a_copy_that_was_killed_without_its_file(
     path: Path, elsewhere: Path, moment: str

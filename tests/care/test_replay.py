@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from command_line import run
@@ -72,6 +73,7 @@ def would_be(now, shown):
 # --- a copy for reading ----------------------------------------------------------------------------------------------
 
 
+@needs.modes
 def test_a_copy_is_the_same_log_up_to_there_and_takes_no_command(path, copy):
     with Ledger.open(path) as ledger:
         ledger.remember("The user lives in Rome.")
@@ -544,6 +546,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@needs.signals
 @pytest.mark.slow
 def test_one_that_is_killed_leaves_no_file_of_that_name(path, copy, tmp_path):
     with Ledger.open(path) as ledger, ledger.batch():

@@ -29,6 +29,7 @@ def test_a_temporary_ledger_works_as_any_other() -> None:
         assert ledger.at(ledger.position).memories.get(fact.id) == fact
 
 
+@needs.modes
 def test_its_file_is_private_and_its_own() -> None:
     with Ledger.temporary() as one, Ledger.temporary() as two:
         assert one.path != two.path and one.id != two.id

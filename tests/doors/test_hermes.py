@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import needs
 import pytest
 
 pytest.importorskip("agent.memory_provider", reason="needs Hermes: `dev.py doors hermes` installs it")
@@ -308,6 +309,7 @@ def test_twenty_racing_sessions_lose_no_turn(path: Path) -> None:
         assert ledger.proof.verify().ok
 
 
+@needs.signals
 def test_a_process_that_is_killed_loses_no_turn_that_was_recorded(path: Path) -> None:
     program = """
 from ledger.doors.hermes import LedgerMemoryProvider

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 from places import ROOT
 from soundness import assert_sound
@@ -63,6 +64,7 @@ def test_two_processes_that_import_a_file_at_once_take_each_line_once(file: Path
         assert_sound(ledger)
 
 
+@needs.signals
 def test_an_import_killed_between_two_commits_goes_on_with_the_same_call(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     killed = importer(path, file, dies_after="30")

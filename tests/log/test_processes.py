@@ -347,6 +347,7 @@ def write_for_ever(path, acks, name):
             os.write(out, told.encode())
 
 
+@needs.signals
 @pytest.mark.slow
 def test_what_was_answered_survives_a_kill_of_the_writers_at_any_time(tmp_path):
     path, choose = tmp_path / "memory.db", random.Random(2)
@@ -379,6 +380,7 @@ def rebuild_for_ever(path, steps):
                 assert "another rebuild" in str(error)
 
 
+@needs.signals
 @pytest.mark.slow
 def test_a_rebuild_killed_while_another_writes_costs_nothing(tmp_path):
     path, choose = tmp_path / "memory.db", random.Random(3)
@@ -415,6 +417,7 @@ def look(path, expected):
         os._exit(int(tables(ledger) != expected) if whole else 100)
 
 
+@needs.signals
 @needs.forks
 def test_a_process_killed_inside_a_batch_leaves_all_of_it_or_nothing(tmp_path):
     path = tmp_path / "memory.db"

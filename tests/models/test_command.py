@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import probe
 import pytest
 from command_line import run as run_command
@@ -24,6 +25,8 @@ from ledger.models.command import OUTPUT_BYTES, SAID_CHARS, CommandModel
 from ledger.models.extracting import of_texts
 from ledger.models.port import ModelRequest
 from ledger.types import CommandModel as PublicModel
+
+pytestmark = needs.process_groups
 
 NOTHING = '{"add": [], "supersede": []}'
 PEANUTS = {"content": "The user is allergic to peanuts.", "kind": "fact", "said_by": "user", "messages": [1]}

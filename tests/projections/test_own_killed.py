@@ -58,6 +58,7 @@ def is_sound(path):
         return found
 
 
+@needs.signals
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_writers_with_and_without_the_class_are_killed_at_any_moment(tmp_path, seed):
@@ -81,6 +82,7 @@ def of_the_page():
     return names
 
 
+@needs.signals
 @pytest.mark.slow
 def test_those_of_the_page_are_what_a_fold_from_zero_gives_though_their_writers_are_killed(tmp_path):
     path, page = str(tmp_path / "memory.db"), of_the_page()

@@ -337,6 +337,7 @@ def test_in_a_batch_a_receipt_is_of_what_the_batch_sees(stocked: Ledger) -> None
 
 def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
     pytest.importorskip("numpy")
+
     class Echo:
         name = "echo"
 

@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import needs
 import pytest
 from conversations import RAIN, WEATHER, said, talk, totals_agree, words
 from soundness import assert_sound, events_of, types
@@ -463,6 +464,7 @@ def test_the_second_of_two_compacting_processes_reports_the_first(elsewhere) -> 
     assert [each.content for each in session.summaries.list(statuses=("window",))] == ["Of another process."]
 
 
+@needs.signals
 @pytest.mark.slow
 def test_a_holder_that_was_killed_holds_nothing(elsewhere) -> None:
     session, other = elsewhere

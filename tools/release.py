@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -24,12 +23,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from tools.check_types import LEAST_COMPLETE, complete_share  # noqa: E402
 from tools.dev import interpreter  # noqa: E402
 
 PYTHONS = ("3.11", "3.12", "3.13")
 PLACEHOLDERS = {"pyproject.toml": "example.org", "README.md": "OWNER/", "ledger/doors/mcp/server.json": "OWNER/"}
 MOST_BYTES = 4 * 1024 * 1024  # of the wheel
-LEAST_TYPED = 0.98
 LICENCES = ("LICENSE", "ledger/vectors/minilm/LICENSE")
 
 
@@ -191,20 +190,10 @@ def installed(base: Path, version: str, wheel: Path, folder: Path) -> Iterator[s
 
 def typed(environment: Path) -> Iterator[str]:
     """Yield a share of public names with complete types that is too low."""
-    command = [sys.executable, "-m", "pyright", "--verifytypes", "ledger", "--ignoreexternal", "--outputjson"]
-    path = os.pathsep.join(
-        (str(environment / "bin"), os.environ["PATH"])
-    )  # this mode of pyright takes the first Python of it
-    output = subprocess.run(
-        command, cwd=environment, env=os.environ | {"PATH": path}, capture_output=True, text=True
-    ).stdout
-    with suppress(ValueError, KeyError):
-        score = json.loads(output[output.index("{") :])["typeCompleteness"]["completenessScore"]
-        print(f"types are complete for {score:.1%} of the public names")
-        if score < LEAST_TYPED:
-            yield f"types are complete for {score:.1%} of the public names, less than {LEAST_TYPED:.0%}"
-        return
-    yield "pyright gave no answer about the types"
+    score = complete_share(environment / "bin")
+    print(f"types are complete for {score:.1%} of the public names")
+    if score < LEAST_COMPLETE:
+        yield f"types are complete for {score:.1%} of the public names, less than {LEAST_COMPLETE:.0%}"
 
 
 def ended(*words: str, cwd: Path = ROOT) -> str:

@@ -43,7 +43,7 @@ from ledger.guards.watching import watch
 from ledger.log import folding
 from ledger.log.envelope import to_stored
 from ledger.log.event_store import EventStore, Transaction
-from ledger.log.writing import OutdatedError
+from ledger.log.writing import OutdatedError, Writing
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
 
@@ -65,7 +65,7 @@ class Writer(Means):
     ) -> None:
         super().__init__(secret, clock, random, scanners)
         self.store = store
-        self.writing = store.writing
+        self.writing: Writing = store.writing
         self.ledger_id = ledger_id
         self._own_turn, self._hopeful_turn = store.command(), store.command(hopes=True)
         self._refusals = steps.RefusalCounter()

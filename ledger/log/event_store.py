@@ -49,7 +49,7 @@ class EventStore:
         self.is_copy: bool = file.is_copy  # of a log up to a position
         self.find_damage = _no_damage  # settable: finds a damaged row of the projections
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
-        self.writing = Writing(file, self._pool)
+        self.writing: Writing = Writing(file, self._pool)
         self._reading = LogSnapshots(self._pool, self.writing.check_open)
         self._past_views = defaultdict[Prepare, PastViews](lambda: PastViews(self._pool, file.busy_timeout_seconds))
 

@@ -22,7 +22,7 @@ from ledger.core.call import now
 from ledger.core.engine import Engine
 from ledger.core.reads import READER, WRITER, last_upgrade, least, read_event
 from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
 from ledger.log import making, notes, platform, replica_file

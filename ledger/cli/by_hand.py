@@ -36,8 +36,7 @@ from ledger.cli.rows import query
 from ledger.cli.sharing import shared
 from ledger.cli.views import Raw
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.domain.harmless import one_line
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.types import EVERYTHING, Channel, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:

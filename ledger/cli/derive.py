@@ -39,7 +39,7 @@ from ledger.cli.other_words import hint_at_command
 from ledger.cli.output import Stopped, Usage, say
 from ledger.cli.views import Raw
 from ledger.domain.errors import RejectedError
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 
 OPTIONS = Group("Options", sort_key=2)
 WHO = Group("Who writes, and when", sort_key=3)

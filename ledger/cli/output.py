@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ledger.cli.terminal_text import as_json
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

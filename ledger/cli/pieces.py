@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.errors import StorageError
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 
 LISTED_CHARS = 150  # the most characters of a text in a list
 LEFT: Literal["left"] = "left"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ledger.domain.harmless import UNSAFE, escape, one_line
+from ledger.domain.text import UNSAFE, escape, one_line
 
 
 def visible(text: str) -> str:

@@ -21,9 +21,8 @@ from ledger.domain.text import check_text
 from ledger.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import mapper
 from ledger.log.envelope import digest as digest_of
-from projections.core.conditions import Start
 from projections.core.projector import FAMILIES, versions
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Start
 from projections.views import audit, memories, projects, sessions
 
 READER = WRITER = 1  # the format that this product reads and writes

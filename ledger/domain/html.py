@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ledger.domain.harmless import UNSAFE
-from ledger.domain.harmless import escape as spell_out
+from ledger.domain.text import UNSAFE
+from ledger.domain.text import escape as spell_out
 
 TEXT_CHARS = 2_000  # of a text in a notebook
 _SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})

@@ -314,7 +314,7 @@ def log(path: str, event: str, error: BaseException) -> None:
     """
     try:
         from ledger import LedgerError
-        from ledger.domain.harmless import one_line
+        from ledger.domain.text import one_line
         from ledger.log import platform
         from ledger.log.paths import HOOKS_LOG
 

@@ -28,7 +28,7 @@ from ledger.english.clauses import (
     was,
 )
 from ledger.english.meaning import AGAINST, significant
-from ledger.english.porter import stem
+from ledger.english.words import stem
 
 ALL_STEMS = 3
 """A memory of at most this many stems needs all of them (our choice)."""

@@ -16,8 +16,7 @@ from collections.abc import Set as AbstractSet
 from itertools import takewhile
 
 from ledger.domain.late import late
-from ledger.english.porter import stem
-from ledger.english.words import STOP_WORDS, indexed_words
+from ledger.english.words import STOP_WORDS, indexed_words, stem
 
 ALIKE_CHARS = 200
 """A longer text is more than a statement, and is like no other."""

@@ -11,9 +11,8 @@ from itertools import takewhile
 from ledger.domain.late import late, once
 from ledger.english.dates import MONTHS, WEEKDAYS
 from ledger.english.meaning import AGAINST, LITTLE, SENTENCE, significant
-from ledger.english.porter import stem
 from ledger.english.question import FORMS
-from ledger.english.words import NEGATIONS, STOP_WORDS, words
+from ledger.english.words import NEGATIONS, STOP_WORDS, stem, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 # In a text without a blank at its end: without a match the text is a single sentence.

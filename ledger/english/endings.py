@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from ledger.domain.late import late
 from ledger.english.first_person import OF_RULES, clauses_of
-from ledger.english.porter import stem
-from ledger.english.words import NEGATIONS, STOP_WORDS, words
+from ledger.english.words import NEGATIONS, STOP_WORDS, stem, words
 
 ENDS = "ends/1"
 _NOT = late(r"\b(?:no longer|not|never|(?:do|ca|am|wo)n['’]?t|dont|cant|wont|cannot)\b", re.I)

@@ -22,8 +22,7 @@ from ledger.english.agreement import (
 )
 from ledger.english.clauses import ME, NONE, SOMEBODY, USER, YOURS, Clause, clauses, pieces, unquoted
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
-from ledger.english.porter import stem
-from ledger.english.words import NEGATIONS, STOP_WORDS, unspaced, words
+from ledger.english.words import NEGATIONS, STOP_WORDS, stem, unspaced, words
 
 # A released version never changes: an event that names "stems/6" must always mean the same, so another rule is another
 # version.

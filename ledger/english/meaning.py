@@ -6,9 +6,8 @@ import re
 from functools import lru_cache
 
 from ledger.domain.late import late
-from ledger.english.porter import stem
 from ledger.english.question import FORMS
-from ledger.english.words import STOP_WORDS
+from ledger.english.words import STOP_WORDS, stem
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _SAME = """

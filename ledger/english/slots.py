@@ -15,8 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ledger.english.alike import ALIKE_CHARS, content_stems
-from ledger.english.porter import stem
-from ledger.english.words import words
+from ledger.english.words import stem, words
 from ledger.memories.state import Edge
 
 EDGES, PLACE = "edges/1", "place/2"

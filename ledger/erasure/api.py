@@ -10,7 +10,7 @@ from ledger.core.paging import LIMIT, page
 from ledger.domain.errors import RejectedError
 from ledger.erasure import answers, completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
-from projections.core.conditions import Start
+from projections.core.rows import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine

@@ -20,9 +20,8 @@ from ledger.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redact
 from ledger.log import lease
 from ledger.log.shared.port import SERVER
 from projections.core import own_registry as registry
-from projections.core.conditions import NEWEST, Start
 from projections.core.projector import ESSENTIAL
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.views import audit, erasures
 
 _log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from ledger.erasure import answers
 from ledger.erasure.asked import request_for_subject
 from ledger.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.views import audit, erasures, observations, projects
 from projections.views.erasures import HoldRow
 

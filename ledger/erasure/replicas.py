@@ -17,8 +17,7 @@ from ledger.erasure.purging import Purge, Purging
 from ledger.events import LEDGER_STREAM, ErasureCompleted
 from ledger.log import replica_file
 from ledger.log.shared.port import SharedLog
-from projections.core.conditions import Start
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Start
 from projections.views import erasures
 from projections.views.erasures import Erasure
 

@@ -13,7 +13,7 @@ from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.memories.answers import Memory
 from ledger.types import Cancel, Page, WriteOptions
-from projections.core.conditions import Start
+from projections.core.rows import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine

@@ -21,9 +21,8 @@ from msgspec.structs import astuple, replace
 
 from ledger import events as e
 from ledger.domain.errors import RejectedError
-from ledger.domain.harmless import MARK_BEGINS
 from ledger.domain.ids import is_event_id, is_id
-from ledger.domain.text import counted
+from ledger.domain.text import MARK_BEGINS, counted
 from ledger.guards import secrets, threats
 from ledger.guards.letters import words
 from ledger.guards.scanner import Scanner

@@ -7,7 +7,7 @@ from ledger.core.engine import ReadingEngine
 from ledger.core.paging import CAP
 from ledger.core.reads import LIST_LIMIT, listed
 from ledger.guards import answers
-from projections.core.conditions import NEWEST, Start
+from projections.core.rows import NEWEST, Start
 from projections.views import control
 
 

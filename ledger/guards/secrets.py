@@ -17,8 +17,8 @@ from itertools import chain
 
 from msgspec import Struct
 
-from ledger.domain.harmless import MARK_BEGINS
 from ledger.domain.late import late
+from ledger.domain.text import MARK_BEGINS
 from ledger.guards import spoken
 from ledger.guards.letters import Sieve, as_bytes, has_digits, words
 from ledger.guards.patterns import ScannerPattern, part, read

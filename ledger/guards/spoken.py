@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
-from ledger.domain.harmless import MARK_BEGINS
+from ledger.domain.text import MARK_BEGINS
 from ledger.guards.patterns import part, read
 
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters that are read after a noun, before it, and of a clause

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from ledger import events as e
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
-from ledger.domain.harmless import UNSAFE
 from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.text import UNSAFE
 from ledger.erasure.rules import given_ids
 from ledger.guards import secrets, threats
 from ledger.guards.guarding import (

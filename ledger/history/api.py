@@ -19,7 +19,7 @@ from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page
 from ledger.undo import distrusting, undoing
 from ledger.undo.answers import Distrusted, DistrustReport, UndoReport
 from ledger.undo.targets import CommandGroup
-from projections.core.conditions import Start
+from projections.core.rows import Start
 
 if TYPE_CHECKING:
     from ledger.core.call import Who

@@ -54,9 +54,8 @@ from ledger.memories.state import MemoryState
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
 from ledger.values import queries as value_queries
-from projections.core.conditions import NEWEST, Start
 from projections.core.projector import FAMILIES
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.views.audit import AuditRow
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ledger.core.engine import ReadingEngine
 from ledger.domain.errors import NotFoundError
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 from ledger.history import answers
 from ledger.history.audit import entries_shown
 from projections.core.rows import Connection

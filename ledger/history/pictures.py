@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from ledger.domain.harmless import mermaid_label, one_line
+from ledger.domain.text import mermaid_label, one_line
 from ledger.history.answers import Step, Why
 from ledger.memories.answers import ConfidencePoint
 

@@ -20,7 +20,7 @@ from ledger.interactions.rules import InteractionState
 from ledger.memories import rules as memory_rules
 from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
-from projections.search import restatable
+from projections.search import memory_hits
 from projections.views import confidence, interactions, memories, projects
 
 ACTOR = "policy:reinforcement"
@@ -50,7 +50,7 @@ def evaluate(
 ) -> RestatementSearch:
     """Search for the memories that a text restates or denies; ``text`` is the response and its summary."""
     response, scope = Response(text), projects.together(connection, project)
-    size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
+    size, texts = memory_hits.candidates(connection, secret, user, scope, sought(response))
     if matcher == SUBSTRING:  # an index of words cannot find a substring that begins inside a word
         texts = [
             (memory.row, memory.content)

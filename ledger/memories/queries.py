@@ -31,8 +31,7 @@ from ledger.memories import answers
 from ledger.memories.shown import memories_shown
 from ledger.memories.state import SYNONYMS, MemoryState
 from ledger.sessions.rules import message as messages
-from projections.core.conditions import Start
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Start
 from projections.views import confidence, memories, projects, sessions
 from projections.views.duplicates import content_fingerprint
 from projections.views.memories import MemoryFilter

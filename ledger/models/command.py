@@ -22,8 +22,7 @@ from contextlib import suppress
 
 from ledger.core.settings import CALLS_A_DAY, CONFIG, FIELDS, INSIDE_MODEL, OWN_FOLDER, PREFIX, TOKENS_A_DAY
 from ledger.domain.errors import RejectedError
-from ledger.domain.harmless import one_line
-from ledger.domain.text import problem_of_command
+from ledger.domain.text import one_line, problem_of_command
 from ledger.domain.tokens import estimate
 from ledger.log import platform
 from ledger.models.port import COMMAND, CommandFailed, ModelAnswer, ModelRequest, is_abandoned

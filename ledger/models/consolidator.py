@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
-from ledger.domain.harmless import one_line
-from ledger.domain.text import normalise
+from ledger.domain.text import normalise, one_line
 from ledger.events import ObservationFormed
 from ledger.guards import claims
 from ledger.models.calls import KEPT, ActionOutcome

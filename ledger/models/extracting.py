@@ -8,7 +8,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from ledger.domain import confidence as confidence_rules
-from ledger.domain.harmless import UNSAFE, escape, one_line
+from ledger.domain.text import UNSAFE, escape, one_line
 from ledger.events import MODEL_EXTRACTOR
 from ledger.extraction.applying import (
     ACTIONS,

@@ -11,7 +11,7 @@ from ledger.core.engine import Engine, ReadingEngine
 from ledger.models.naming import as_model
 from ledger.models.port import Model, ModelRequest, NamedSummarizer
 from ledger.models.summarizing import as_summarizer, by_model
-from projections.core.conditions import Start
+from projections.core.rows import Start
 from projections.views import calls, projects
 
 if TYPE_CHECKING:

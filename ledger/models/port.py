@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError
-from ledger.domain.harmless import fenced
+from ledger.domain.text import fenced
 from ledger.models.prompts import prompt, prompt_parts
 from ledger.sessions.rules.window import AGGRESSIVE
 

@@ -26,8 +26,7 @@ from ledger.events import ObservationFormed, ObservationRevised
 from ledger.observations import answers
 from ledger.observations.rules import ObservationState
 from ledger.sessions.rules.message import readable, whole_parts
-from projections.core.conditions import Start
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Start
 from projections.views import control, documents, observations, projects, quarantine, sessions
 
 UNSUPPORTED = "unsupported"  # the status of an active observation without a live source

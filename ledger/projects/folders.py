@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ledger.domain.harmless import one_line
 from ledger.domain.ids import is_prefix
+from ledger.domain.text import one_line
 
 FILE = ".memory-ledger.toml"
 FILE_BYTES = 4 * 1024

@@ -38,10 +38,9 @@ from ledger.domain.text import check_text, flags, normalise
 from ledger.english import question as questions
 from ledger.english import weighing
 from ledger.english.alike import are_of_one_form, content_stems, share_stems, stems_in_order
-from ledger.english.porter import stem
 from ledger.english.question import Question, any_of
 from ledger.english.salience import stated_spans
-from ledger.english.words import stems
+from ledger.english.words import stem, stems
 from ledger.log.reading import read_tip
 from ledger.memories.state import KINDS, MemoryState, since
 from ledger.recall import ordering, packs, recalling, reopening

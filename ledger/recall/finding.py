@@ -22,16 +22,23 @@ from msgspec.structs import replace
 from ledger.core.engine import Snapshot
 from ledger.core.reads import believed
 from ledger.domain import confidence as confidence_rules
-from ledger.english import spelling
 from ledger.english.dates import day_words
-from ledger.english.porter import stem
 from ledger.english.question import Question, any_of, quoted
-from ledger.english.words import STOP_WORDS, indexed_words, unspaced
+from ledger.english.words import (
+    HEAD_CHARS,
+    LEAST_CHARS,
+    ROOT_CHARS,
+    STOP_WORDS,
+    indexed_words,
+    kin_of,
+    nearest,
+    stem,
+    unspaced,
+)
 from ledger.memories.state import MemoryState
 from ledger.policy.rules import PolicyState
 from ledger.recall.request import CONTEXT, RecallRequest
-from projections.core.conditions import Scope
-from projections.core.rows import TextIndex, Values
+from projections.core.rows import Scope, TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import observation_hits, passages, ranking
 from projections.search.passages import NUMBER_BITS, PassageRow
@@ -252,16 +259,16 @@ class Finder:
         concepts, related = list(self._question.concepts), set[str]()
         for at, forms in enumerate(concepts):
             word = forms[0]
-            if not word.isalpha() or unspaced(word) or len(word) < spelling.ROOT_CHARS:
+            if not word.isalpha() or unspaced(word) or len(word) < ROOT_CHARS:
                 continue
             is_known = frozenset(map(stem, forms)) in met or self._is_searched(any_of([forms]))
             if is_known and found >= self._request.limit:
                 continue
             kin = self._kin_of(word)
             related.update(kin)
-            if not kin and not is_known and len(word) >= spelling.LEAST_CHARS:
-                stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *")
-                kin = spelling.nearest(word, stored)
+            if not kin and not is_known and len(word) >= LEAST_CHARS:
+                stored = self._words_of(f"{quoted(word[:HEAD_CHARS])} *")
+                kin = nearest(word, stored)
             concepts[at] = (*forms, *(form for form in kin if form not in forms))
         if concepts == list(self._question.concepts):
             return None
@@ -269,10 +276,10 @@ class Finder:
 
     def _kin_of(self, word: str) -> Sequence[str]:
         """Return words of the family of a word, which some text of the indexes has."""
-        head = stem(word)[: spelling.ROOT_CHARS]
-        if len(head) < spelling.ROOT_CHARS or not head.isascii():
+        head = stem(word)[:ROOT_CHARS]
+        if len(head) < ROOT_CHARS or not head.isascii():
             return ()
-        return spelling.kin_of(word, set[str]().union(*(self._words(index).beginning(head) for index in self._indexes)))
+        return kin_of(word, set[str]().union(*(self._words(index).beginning(head) for index in self._indexes)))
 
     @property
     def _indexes(self) -> list[TextIndex]:

@@ -13,18 +13,16 @@ from msgspec.structs import replace
 
 from ledger.core.reads import believed, first_position
 from ledger.domain import confidence as confidence_rules
-from ledger.domain.harmless import fenced
-from ledger.domain.text import normalise
-from ledger.english.porter import stem
+from ledger.domain.text import fenced, normalise
 from ledger.english.question import Question
+from ledger.english.words import stem
 from ledger.observations import rules as observation_rules
 from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall.finding import Finder, Holding, Turn, ended_turns, observations_matching
 from ledger.recall.packs import OBSERVATIONS, Item, Pack, contents_of, measured, sizes
 from ledger.recall.request import UNITS, RecallRequest
-from projections.core.conditions import Scope
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Scope
 from projections.search import observation_hits, ranking
 from projections.search.observation_hits import Hits, ObservationScope
 from projections.views import observations

@@ -14,9 +14,8 @@ from ledger.core.reads import NOWHERE
 from ledger.domain.ids import message_id
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, share_stems, stems_in_order
-from ledger.english.porter import stem
 from ledger.english.question import Question
-from ledger.english.words import folded, split
+from ledger.english.words import folded, split, stem
 from ledger.memories.shown import memories_shown
 from ledger.memories.state import MemoryState, since
 from ledger.policy.rules import PolicyState
@@ -24,8 +23,7 @@ from ledger.recall.finding import Finder, RecallHit
 from ledger.recall.packs import Item, Passage
 from ledger.recall.request import RecallRequest
 from ledger.values.rules import labels_of
-from projections.core.conditions import Scope
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Scope
 from projections.search.passages import MESSAGE, VALUE, PassageRow
 from projections.views import conflicts, documents, projects, sessions, values
 

@@ -12,8 +12,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ledger.core.call import Answer
-from ledger.domain.harmless import FENCE, fence_width, fenced, one_line
-from ledger.domain.text import normalise
+from ledger.domain.text import FENCE, fence_width, fenced, normalise, one_line
 from ledger.english.dates import MONTHS
 from ledger.memories.answers import Memory
 from ledger.observations.answers import Observation

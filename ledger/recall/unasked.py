@@ -17,8 +17,7 @@ from ledger.recall.ordering import items_of, nowhere_warning, searched_in
 from ledger.recall.packs import Item, Pack, finished, inside, sizes
 from ledger.recall.request import UNITS, RecallRequest
 from ledger.recall.request import size as checked_size
-from projections.core.conditions import Scope
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Scope
 from projections.views import control, memories, projects, quarantine
 from projections.views.memories import MemoryFilter
 

@@ -15,8 +15,7 @@ from ledger.memories.state import since
 from ledger.review import merge_policy, rules, uniting
 from ledger.review.answers import Conflict, Merge
 from ledger.review.rules import ConflictState, MergeState
-from projections.core.conditions import Start
-from projections.core.rows import Connection
+from projections.core.rows import Connection, Start
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", ConflictState, MergeState)

@@ -56,7 +56,7 @@ from ledger.types import (
     Unit,
     WriteOptions,
 )
-from projections.core.conditions import Start
+from projections.core.rows import Start
 
 if TYPE_CHECKING:
     from ledger.core.engine import ReadingEngine

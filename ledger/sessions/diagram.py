@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from ledger.core.call import Answer
-from ledger.domain.harmless import mermaid_label, one_line
+from ledger.domain.text import mermaid_label, one_line
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import info

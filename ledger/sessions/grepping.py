@@ -15,7 +15,7 @@ from ledger.core.reads import listed
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of
-from ledger.english.porter import stem
+from ledger.english.words import stem
 from ledger.recall import recalling
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
@@ -25,8 +25,7 @@ from ledger.sessions.rules.grep import GrepPattern, Span
 from ledger.sessions.rules.message import ROLES
 from ledger.sessions.rules.snippet import snippet
 from ledger.sessions.search_answers import GrepResult, Hit
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.search import one_text, passages, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
 from projections.search.session_texts import SearchedRow

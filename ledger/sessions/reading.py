@@ -34,8 +34,7 @@ from ledger.sessions.rules.provider_forms import Fields
 from ledger.sessions.rules.session import SessionState as State
 from ledger.sessions.rules.window import WindowItem
 from ledger.sessions.window import OpenWindow
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.search.session_texts import SearchedRow
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ledger.care.answers import Finding, SharedCheck
 from ledger.domain.errors import DivergedError, LedgerError, NewerFormatError
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 from ledger.log import replica_file
 from ledger.log.reading import read_tip
 from ledger.log.replica_file import ReplicaRow

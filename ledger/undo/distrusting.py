@@ -30,8 +30,7 @@ from ledger.undo import answers, undoing
 from ledger.undo.in_effect import Reader
 from ledger.undo.origin_plan import OriginPlan
 from ledger.undo.undoing import ActOutcome, ActPlan, void_again
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import Connection
+from projections.core.rows import NEWEST, Connection, Start
 from projections.views import control
 
 NAMED = ("actor", "client", "agent")  # kinds of origins that go by a name

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ledger import RejectedError
-from ledger.domain.harmless import UNSAFE, escape
+from ledger.domain.text import UNSAFE, escape
 
 HERE = Path(__file__).parent
 TEXT_CHARS = 2_000  # of a text on a page; its plain form has the rest

@@ -21,7 +21,7 @@ from projections.core import sql_views, sqlite
 from projections.core.rows import FoldLog, ProjectionRows, Table, TextIndex, parted
 from projections.core.subjects import EVERYTHING, BuiltinProjection, Family, SubjectChange, void_since
 from projections.search import memory_hits as search
-from projections.search import passages, restatable
+from projections.search import passages
 from projections.views import (
     audit,
     calls,
@@ -86,7 +86,7 @@ def projections(secret: bytes, log: FoldLog | None = None) -> tuple[BuiltinProje
         erasures.ErasuresProjection(),
         audit.Audit(),
         search.MemorySearchProjection(),
-        restatable.Restatable(secret),
+        search.Restatable(secret),
         passages.Passages(log),
         delivered.DeliveredProjection(),
         calls.Calls(),

@@ -13,10 +13,8 @@ from typing import Any, Generic, Protocol
 from msgspec import Struct
 
 from ledger.events import AnyEvent, EventData
-from projections.core.codec import S, codec
-from projections.core.codec import columns as columns_of
-from projections.core.conditions import NEWEST, Conditions, Start
-from projections.core.rows import AsOf, ProjectionRows, Table, TextIndex, Values
+from projections.core.rows import NEWEST, AsOf, Conditions, ProjectionRows, S, Start, Table, TextIndex, Values, codec
+from projections.core.rows import columns as columns_of
 
 
 class SubjectChange(Struct, frozen=True, gc=False):

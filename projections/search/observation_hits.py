@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ledger.observations.rules import ObservationState
-from projections.core.conditions import Conditions, Scope
-from projections.core.rows import rows_among
+from projections.core.rows import Conditions, Scope, rows_among
 from projections.search import text_hits
 from projections.search.text_hits import size
 from projections.views.memories import HOLDS

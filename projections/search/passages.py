@@ -38,9 +38,19 @@ from ledger.interactions.rules import InteractionState
 from ledger.sessions.rules.message import part_texts
 from ledger.sessions.rules.session import SessionState
 from ledger.values.rules import ValueState, after_all_below, labels_of, place_of, readable
-from projections.core.codec import columns, reader
-from projections.core.conditions import Conditions, Scope
-from projections.core.rows import CURRENT, AsOf, FoldLog, ProjectionRows, Table, TextIndex, Values
+from projections.core.rows import (
+    CURRENT,
+    AsOf,
+    Conditions,
+    FoldLog,
+    ProjectionRows,
+    Scope,
+    Table,
+    TextIndex,
+    Values,
+    columns,
+    reader,
+)
 from projections.core.subjects import SubjectChange, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import aside, best_first, of_rows, source_of

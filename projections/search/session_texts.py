@@ -11,9 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, json
 
-from projections.core.codec import reader
-from projections.core.conditions import Start
-from projections.core.rows import checked
+from projections.core.rows import Start, checked, reader
 from projections.search.passages import (
     FIELD_BITS,
     MESSAGE,

@@ -16,9 +16,8 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import StorageError
-from ledger.english.porter import stem
 from ledger.english.question import Question, any_of
-from ledger.english.words import spaced
+from ledger.english.words import spaced, stem
 from projections.core.rows import Table, TextIndex, Values
 from projections.core.sqlite import create
 

@@ -9,9 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import DamagedError
 from ledger.events import AnyEvent
-from projections.core.codec import columns, reader
-from projections.core.conditions import NEWEST, Conditions, Start
-from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.rows import NEWEST, AsOf, Conditions, ProjectionRows, Start, Table, columns, reader
 from projections.core.subjects import EVERYTHING, SubjectChange
 
 

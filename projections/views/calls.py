@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
-from projections.core.codec import columns, reader
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.rows import NEWEST, AsOf, ProjectionRows, Start, Table, columns, reader
 from projections.core.subjects import SubjectChange, mark_void
 
 

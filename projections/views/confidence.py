@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.events import AnyEvent, ConfidenceAdjusted, MemoryReinforced
-from projections.core.codec import columns
-from projections.core.rows import AsOf, ProjectionRows, Table, Values, check
+from projections.core.rows import AsOf, ProjectionRows, Table, Values, check, columns
 from projections.core.subjects import SubjectChange
 
 _BY_PERSON = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinforcement with an interaction as evidence

@@ -12,8 +12,7 @@ from ledger.events import AnyEvent
 from ledger.memories.state import MemoryState
 from ledger.review import rules
 from ledger.review.rules import ACCEPT, LAPSED, OPEN, RESOLVED, ConflictState
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import ProjectionRows
+from projections.core.rows import NEWEST, ProjectionRows, Start
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import memories
 from projections.views.merges import Members

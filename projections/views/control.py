@@ -23,9 +23,19 @@ from ledger.events import (
 )
 from ledger.policy.rules import PolicyState, Value, policy_of
 from ledger.types import OriginKind
-from projections.core.codec import codec, columns, reader
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, checked
+from projections.core.rows import (
+    CURRENT,
+    NEWEST,
+    AsOf,
+    ProjectionRows,
+    Start,
+    Table,
+    Values,
+    checked,
+    codec,
+    columns,
+    reader,
+)
 from projections.core.subjects import (
     EVERYTHING,
     VOIDED,

@@ -22,9 +22,19 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from ledger.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.log.event_base import NOTHING
-from projections.core.codec import codec, columns
-from projections.core.conditions import NEWEST, Conditions, Start
-from projections.core.rows import AsOf, ProjectionRows, Table, Values, by_status, rows_among
+from projections.core.rows import (
+    NEWEST,
+    AsOf,
+    Conditions,
+    ProjectionRows,
+    Start,
+    Table,
+    Values,
+    by_status,
+    codec,
+    columns,
+    rows_among,
+)
 from projections.core.subjects import SubjectChange, by_key, ended, family, keep, replace_rows, standing
 from projections.views import control
 

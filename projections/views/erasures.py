@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.events import AnyEvent, ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased
-from projections.core.codec import columns, reader
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import CURRENT, ProjectionRows, Table
+from projections.core.rows import CURRENT, NEWEST, ProjectionRows, Start, Table, columns, reader
 from projections.core.subjects import SubjectChange
 
 

@@ -18,9 +18,7 @@ from msgspec.structs import replace
 from ledger.english.entities import RUN_WORDS, found, name_form
 from ledger.events import AnyEvent
 from ledger.memories.state import CO_OCCURS, MemoryState
-from projections.core.codec import reader
-from projections.core.conditions import Conditions, Scope
-from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked, rows_among
+from projections.core.rows import AsOf, Conditions, ProjectionRows, Scope, Table, Values, checked, reader, rows_among
 from projections.core.subjects import SubjectChange, ended, replace_rows
 
 MENTIONS = Table(

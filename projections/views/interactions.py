@@ -11,8 +11,7 @@ from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.events import AnyEvent
 from ledger.interactions import rules as interaction
 from ledger.interactions.rules import InteractionState
-from projections.core.conditions import NEWEST, Conditions, Start
-from projections.core.rows import ProjectionRows
+from projections.core.rows import NEWEST, Conditions, ProjectionRows, Start
 from projections.core.subjects import SubjectChange, family, keep
 
 FAMILY = family(

@@ -12,8 +12,7 @@ from ledger.domain.text import normalise
 from ledger.events import AnyEvent
 from ledger.memories import rules as memory
 from ledger.memories.state import STATUSES, MemoryState, evolve, since
-from projections.core.conditions import NEWEST, Conditions, Scope, Start
-from projections.core.rows import ProjectionRows, Values, by_status, rows_among
+from projections.core.rows import NEWEST, Conditions, ProjectionRows, Scope, Start, Values, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 
 FAMILY = family(

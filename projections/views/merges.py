@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from ledger.events import AnyEvent
 from ledger.review import rules
 from ledger.review.rules import MergeState
-from projections.core.conditions import NEWEST, Start
-from projections.core.rows import AsOf, ProjectionRows, Table
+from projections.core.rows import NEWEST, AsOf, ProjectionRows, Start, Table
 from projections.core.subjects import SubjectChange, ended, family, first_rows, keep, replace_rows
 
 FAMILY = family(

@@ -19,11 +19,13 @@ from ledger.english.words import indexed
 from ledger.events import WAYS_BACK, AnyEvent, ConsolidationCompleted, ConsolidationFailed
 from ledger.observations import rules as observation
 from ledger.observations.rules import NO_EVIDENCE, ObservationState, Support
-from projections.core.conditions import NEWEST, Conditions, Start
 from projections.core.rows import (
     CURRENT,
+    NEWEST,
     AsOf,
+    Conditions,
     ProjectionRows,
+    Start,
     Table,
     TextIndex,
     Values,

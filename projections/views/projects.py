@@ -14,8 +14,7 @@ from ledger.events import AnyEvent, MessageAppended
 from ledger.projects import rules as project
 from ledger.projects.rules import ProjectState, TrustedEntry, name_form
 from ledger.sessions.rules.session import SessionState
-from projections.core.conditions import NEWEST, AllBut, Conditions, Start
-from projections.core.rows import AsOf, ProjectionRows, Table, Values, checked
+from projections.core.rows import NEWEST, AllBut, AsOf, Conditions, ProjectionRows, Start, Table, Values, checked
 from projections.core.subjects import SubjectChange, end, ended, family, keep, replace_rows
 
 FAMILY = family(

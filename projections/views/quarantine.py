@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from ledger.events import WAYS_BACK, AnyEvent, DuplicateAbsorbed, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.memories.state import ERASED
-from projections.core.codec import columns, reader
-from projections.core.conditions import Start
-from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
+from projections.core.rows import CURRENT, AsOf, ProjectionRows, Start, Table, Values, columns, reader, rows_among
 from projections.core.subjects import SubjectChange, end, ended, void_since
 
 

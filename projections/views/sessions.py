@@ -23,9 +23,20 @@ from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import session
 from ledger.sessions.rules.session import SessionState
 from ledger.sessions.rules.statuses import Visible
-from projections.core.codec import codec, columns, reader
-from projections.core.conditions import NEWEST, Conditions, Start
-from projections.core.rows import CURRENT, AsOf, ProjectionRows, Table, Values, rows_among
+from projections.core.rows import (
+    CURRENT,
+    NEWEST,
+    AsOf,
+    Conditions,
+    ProjectionRows,
+    Start,
+    Table,
+    Values,
+    codec,
+    columns,
+    reader,
+    rows_among,
+)
 from projections.core.subjects import SubjectChange, by_key, end, ended, family, keep, replace_rows, standing
 from projections.views.interactions import BY_RULES
 

@@ -13,9 +13,7 @@ from ledger.events import AnyEvent, SummaryCreated
 from ledger.sessions.rules import statuses
 from ledger.sessions.rules.statuses import MOVING, Known, WindowFold, first_status, moved
 from ledger.sessions.rules.window import LEVELS, SUMMARY_KINDS
-from projections.core.codec import codec, columns
-from projections.core.conditions import Start
-from projections.core.rows import AsOf, ProjectionRows, Table, Values
+from projections.core.rows import AsOf, ProjectionRows, Start, Table, Values, codec, columns
 from projections.core.subjects import SubjectChange, by_key, end, ended, first_rows, replace_rows, standing
 
 WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from ledger.events import AnyEvent
 from ledger.values import rules
 from ledger.values.rules import ACTIVE, ERASED, EXPIRED, REMOVED, ValueState, after_all_below, labels_of
-from projections.core.conditions import Conditions
-from projections.core.rows import ProjectionRows, by_status, rows_among
+from projections.core.rows import Conditions, ProjectionRows, by_status, rows_among
 from projections.core.subjects import SubjectChange, family, keep
 from projections.views import erasures
 

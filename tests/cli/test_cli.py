@@ -24,7 +24,7 @@ from ledger.cli import derive, docstrings, views
 from ledger.cli.derive import BY_HAND, command_parameters, root
 from ledger.cli.methods import AREAS, SHORT, Method, of_area, of_ledger
 from ledger.cli.terminal_text import as_json, shortened, visible
-from ledger.domain.harmless import one_line
+from ledger.domain.text import one_line
 
 
 @pytest.fixture

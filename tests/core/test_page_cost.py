@@ -14,7 +14,7 @@ from ledger.api import Ledger
 from ledger.core import reads
 from ledger.events import AnyEvent
 from ledger.log import mapper
-from projections.core.conditions import Start
+from projections.core.rows import Start
 from projections.core.subjects import first_rows
 from projections.views import conflicts, merges, summaries
 

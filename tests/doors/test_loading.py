@@ -68,7 +68,7 @@ def test_the_doors_use_the_public_api_alone() -> None:
         # and the variable that tells a hook that its agent answers for a ledger
         # and which words of a prompt are no stop words
         "hooks.py": {
-            *("ledger.core.settings", "ledger.log", "ledger.log.paths", "ledger.domain.harmless"),
+            *("ledger.core.settings", "ledger.log", "ledger.log.paths", "ledger.domain.text"),
             *("ledger.english.question", "ledger.english.words"),
         },
         "http/questions.py": {"ledger.domain.metadata"},  # the type of a value of metadata

@@ -14,7 +14,7 @@ from ledger.english.alike import (
     share_stems,
     stems_in_order,
 )
-from ledger.english.spelling import MOST, is_nearly, nearest
+from ledger.english.words import MOST, is_nearly, nearest
 
 
 @pytest.mark.parametrize(

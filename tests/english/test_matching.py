@@ -27,8 +27,7 @@ from ledger.english.matching import (
     sought,
 )
 from ledger.english.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
-from ledger.english.porter import stem
-from ledger.english.words import NEGATIONS, stems
+from ledger.english.words import NEGATIONS, stem, stems
 
 
 def _numbered(count: int) -> str:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.english.porter import LEAST_BYTES, MOST_BYTES, stem
-from ledger.english.words import folded, indexed_words
+from ledger.english.words import LEAST_BYTES, MOST_BYTES, folded, indexed_words, stem
 from tools.evaluate.evaluate_stems import differing, main
 
 _ENDINGS = """

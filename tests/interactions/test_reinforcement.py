@@ -14,7 +14,7 @@ from full import full
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger.interactions import policy as reinforcement
 from ledger.policy import rules as policy
-from projections.search import restatable
+from projections.search import memory_hits
 
 ROAST = "The user prefers dark roast coffee."
 SAID = "You prefer dark roast coffee."
@@ -561,7 +561,7 @@ def test_what_a_suspended_index_cannot_tell_waits_for_the_rebuild_and_spends_no_
 ) -> None:
     fact = ledger.remember(ROAST, kind="preference")
     with monkeypatch.context() as patched:
-        patched.setattr(restatable.Restatable, "fold", None)
+        patched.setattr(memory_hits.Restatable, "fold", None)
         ledger.remember("The user prefers oolong tea.", kind="preference")
     turn = ledger.capture("What do I drink?", SAID)
     for _ in range(5):

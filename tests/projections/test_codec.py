@@ -18,9 +18,8 @@ from ledger.projects.rules import ProjectState
 from ledger.review.rules import ConflictState, MergeState
 from ledger.sessions.rules.session import SessionState
 from ledger.values.rules import ValueState
-from projections.core.codec import codec, columns
 from projections.core.projector import FAMILIES
-from projections.core.rows import Table
+from projections.core.rows import Table, codec, columns
 from tools.pages.format_pages import DOCS
 
 

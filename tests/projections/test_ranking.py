@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from ledger import Ledger
 from ledger.domain.confidence import ONE
-from ledger.english.porter import stem
 from ledger.english.question import read
-from ledger.english.words import indexed
+from ledger.english.words import indexed, stem
 from ledger.recall.rubino import by_rank
 from projections.core.sqlite import TOKENIZER
 from projections.search import ranking

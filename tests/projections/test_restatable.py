@@ -24,7 +24,7 @@ from ledger.interactions import policy as reinforcement
 from projections.core import packed
 from projections.core.rows import packed as index_named
 from projections.core.sqlite import SQLiteRows, create, fill_index
-from projections.search.restatable import RESTATABLE
+from projections.search.memory_hits import RESTATABLE
 from projections.views import memories, projects
 
 SMALL = 8  # so many subjects wait in these tests

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from ledger import Ledger
-from ledger.english.porter import stem
-from ledger.english.spelling import are_kin, kin_of, root
+from ledger.english.words import are_kin, kin_of, root, stem
 from tools.evaluate.evaluate_stems import main
 
 PAIRS = ROOT / "tests/corpus/word_families.jsonl"

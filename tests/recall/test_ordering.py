@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from ledger import Ledger
-from ledger.english.porter import stem
 from ledger.english.question import read
+from ledger.english.words import stem
 from ledger.recall.finding import RecallHit
 from ledger.recall.ordering import PART, floored, newer_first
 from ledger.recall.packs import Pack

@@ -22,7 +22,7 @@ from places import QUICK
 
 from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
-from ledger.domain.harmless import UNSAFE
+from ledger.domain.text import UNSAFE
 from ledger.recall import finding, ordering
 from ledger.recall.observing import with_observations
 from ledger.recall.packs import Item, Pack, packed

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.english.porter import stem
+from ledger.english.words import stem
 from ledger.sessions.rules.grep import MAX_PATTERN_CHARS, MAX_TERMS, Span, parse
 from ledger.sessions.rules.snippet import snippet
 from projections.search import one_text

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ledger import Ledger, RejectedError
-from projections.core.conditions import Start
+from projections.core.rows import Start
 from projections.views import interactions, memories
 
 DAYS = ("2024-03-01", "2024-01-01T00:30:00+02:00", "2024-02-01", "2024-02-01", "2023-12-31T23:00:00Z")

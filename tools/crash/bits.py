@@ -34,7 +34,7 @@ from ledger.log.integrity import check_chain
 from projections.core import shadow
 from projections.core.projector import Projector, text_indexes
 from projections.core.rows import Packed, TextIndex
-from projections.search.restatable import RESTATABLE
+from projections.search.memory_hits import RESTATABLE
 from tools import inside
 from tools.crash import flipped_writes
 from tools.crash.result import Result

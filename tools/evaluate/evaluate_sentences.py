@@ -18,8 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ledger.english.porter import stem
-from ledger.english.words import STOP_WORDS, words
+from ledger.english.words import STOP_WORDS, stem, words
 from ledger.extraction import lines as turns
 from ledger.extraction.rule_findings import by_rules
 

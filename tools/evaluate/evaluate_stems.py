@@ -6,7 +6,7 @@
 FILE is any text, plain or .gz, such as the data of ``evaluate.py``. ``--list`` shows the words with different stems.
 
 With ``--families`` the files have pairs of words as JSON lines, {"a": "allergic", "b": "allergy", "same": true}, and the rule
-of ``ledger/english/spelling.py`` is compared with them:
+of ``ledger/english/words.py`` is compared with them:
 
     found      pairs of one family that the rule finds, and those of them that have one stem
     wrong      pairs of two families that the rule takes for one, and those of them that have one stem
@@ -26,9 +26,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from ledger.english.porter import stem
-from ledger.english.spelling import are_kin
-from ledger.english.words import indexed_words
+from ledger.english.words import are_kin, indexed_words, stem
 from projections.core.sqlite import TOKENIZER
 
 TOGETHER = 1_000  # words in a text of the index

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ledger.cli.terminal_text import visible
-from ledger.domain.harmless import one_line
 from ledger.domain.ids import message_place
+from ledger.domain.text import one_line
 from ledger.types import Page
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled,
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
-from ledger.domain.harmless import one_line
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.english.words import stems
 from ledger.recall.packs import Item, Pack, dated
 

@@ -13,9 +13,8 @@ from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, decimal, plain_value
-from ledger.domain.harmless import one_line
 from ledger.domain.ids import KINDS, kind_of
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.observations.answers import Observation
 
 Belief = answers.Memory | Observation

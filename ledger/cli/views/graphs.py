@@ -10,8 +10,7 @@ from rich.tree import Tree
 
 from ledger import answers
 from ledger.cli.terminal_text import shortened
-from ledger.domain.harmless import mermaid_label
-from ledger.domain.text import counted
+from ledger.domain.text import counted, mermaid_label
 from ledger.memories.state import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3

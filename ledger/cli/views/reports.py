@@ -14,8 +14,7 @@ from ledger.cli.pieces import card_of, detailed, heading, listing, short, titled
 from ledger.cli.shell_words import in_shell
 from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
-from ledger.domain.harmless import one_line
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.extraction.answers import Added
 from ledger.importers.answers import MoveReport
 from ledger.observations.answers import WithdrawalReport

@@ -12,8 +12,7 @@ from ledger.cli.pieces import card_of, detailed, heading, listing, moment, short
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.cli.views.beliefs import pack
 from ledger.cli.views.tables import table
-from ledger.domain.harmless import one_line
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.diagram import NO_SUMMARY, Node, SummaryGraph, span

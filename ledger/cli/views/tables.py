@@ -21,8 +21,7 @@ from rich.text import Text
 from ledger import answers
 from ledger.cli.pieces import card_of, detailed, listing, moment, namespace_path, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
-from ledger.domain.harmless import one_line
-from ledger.domain.text import counted
+from ledger.domain.text import counted, one_line
 from ledger.sessions.diagram import NO_SUMMARY
 from ledger.sessions.rules.window import FALLBACK
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
+from ledger.domain.text import UNSAFE, escape, fenced, one_line
 from ledger.sessions.rules.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, paired
 from ledger.sessions.rules.provider_forms import (
     ANY_IMAGE,

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from ledger.core.past import PastEngine
     from ledger.core.settings import Settings
     from ledger.documents.api import Documents, DocumentsRead
+    from ledger.domain.scan.scanner import Scanner
     from ledger.erasure.api import Erasures, Holds
     from ledger.extraction.api import Learning
     from ledger.graph.api import Relations, RelationsRead
     from ledger.guards.api import Guards, GuardsRead
-    from ledger.guards.scanner import Scanner
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.jobs.api import Jobs

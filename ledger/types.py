@@ -13,7 +13,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.late import names_of
 
 if TYPE_CHECKING:
-    from ledger.guards.scanner import Scanner as Scanner
+    from ledger.domain.scan.scanner import Scanner as Scanner
     from ledger.models.command import CommandModel as CommandModel
     from ledger.models.port import Model as Model
     from ledger.models.port import ModelAnswer as ModelAnswer
@@ -306,7 +306,7 @@ _HOMES = {
     "ModelLike": "ledger.models.port",
     "ModelRequest": "ledger.models.port",
     "Rows": "projections.core.own",
-    "Scanner": "ledger.guards.scanner",
+    "Scanner": "ledger.domain.scan.scanner",
     "Summarizer": "ledger.models.port",
     "SummarizerLike": "ledger.models.port",
     "SummaryRequest": "ledger.models.port",

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from ledger.vectors import part as vector_part
+
 
 def inside(ledger: Any) -> Any:
     """What is behind a ledger, or one of the past."""
@@ -74,7 +76,7 @@ def set_model(ledger: Any, model: Any) -> None:
 
 def vectors(ledger: Any) -> Any:
     """What searches by vectors, None without an embedder."""
-    return inside(ledger).vectors
+    return inside(ledger).parts.get(vector_part.SEARCH)
 
 
 def session(session: Any) -> Any:

@@ -18,11 +18,11 @@ from ledger.care.answers import (
 )
 from ledger.core.settings import Settings
 from ledger.documents.answers import Chunk, Document
+from ledger.domain.scan.scanner import Scanner
 from ledger.erasure.answers import ErasureReport, Hold
 from ledger.extraction.answers import Added, ExtractionReport, Learned, ReadToday, Unread
 from ledger.graph.answers import Graph
 from ledger.guards.answers import Quarantined, Refusal, ScanReport
-from ledger.guards.scanner import Scanner
 from ledger.history.answers import AuditEntry, Bisection, Blame, Diff, Explanation, LogEntry, Step, WhatIf, Why
 from ledger.interactions.answers import ImportReport, Interaction, Reinforcement
 from ledger.jobs.answers import JobReport

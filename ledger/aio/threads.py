@@ -10,8 +10,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from ledger.core.batches import waits_for_itself
+from ledger.core.guarding import Unscanned
 from ledger.domain.errors import RejectedError
-from ledger.guards.guarding import Unscanned
 
 if TYPE_CHECKING:
     from ledger.core.batches import CommitQueue

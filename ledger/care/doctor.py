@@ -32,6 +32,7 @@ from ledger.log.lease import is_alive
 from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_path, path_name
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, no_ledger, typed
 from ledger.models import day
+from ledger.models.port import MODEL
 from ledger.proof.schema_check import NOT_OURS
 from ledger.proof.verifying import verify
 from ledger.shared import health as shared_health
@@ -89,7 +90,7 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
         report = answers.DoctorReport(path=path, ok=False, findings=(), seconds=0.0)
     else:
         log = engine.named_log if engine.store.shared is None else engine.store.shared.log
-        bounds = day.bounds_of(engine, engine.model)
+        bounds = day.bounds_of(engine, engine.parts.get(MODEL))
         report = examine(path, bounds=bounds, log_of=shared_health.log_of(log), progress=progress)
         failures = tuple(shared_health.of_follower(engine, report.findings))
         report = replace(report, ok=report.ok and not failures, findings=(*report.findings, *failures))

@@ -27,9 +27,10 @@ from ledger.domain.errors import (
     StorageError,
     UnknownEventError,
 )
+from ledger.domain.name_patterns import NamePatterns
+from ledger.domain.scan.scanner import Scanner
 from ledger.domain.text import one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
-from ledger.guards.scanner import Scanner
 from ledger.log import mapper
 from ledger.log.envelope import GENESIS
 from ledger.log.event_store import EventStore
@@ -37,8 +38,8 @@ from ledger.log.making import remove_unfinished
 from ledger.log.sqlite_files import FOREIGN
 from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter
-from ledger.sessions.rules.patterns import NamePatterns
 from ledger.types import SessionPatterns
+from ledger.vectors import part as vector_part
 from projections.core import damage, sql_views
 from projections.core.own import Definition, Projection, definitions
 from projections.core.projector import check_end, create_tables, names, write_checkpoints
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from ledger.core.settings import Settings
     from ledger.core.work import Work
     from ledger.log.shared.port import SharedLog
-    from ledger.models.port import Model, ModelRequest
+    from ledger.models.port import Model, ModelRequest, NamedSummarizer
     from ledger.vectors.embedders import Embedder, EmbedderLike
 
 # Rebuilds on opening before the file counts as damaged. A process of another version may undo the first ones.
@@ -127,11 +128,8 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
         engine.is_of_shared_log = store.shared is not None or store.is_replica
         engine.counter, engine.patterns, engine.settings = counter, patterns, settings
         engine.named_log = request.log or (settings.log_url if settings is not None else None)
-        engine.model, engine.summarizer, engine.scanners = language_model, writer_of, scanners
-        if vectors_of is not None:
-            from ledger.vectors.embedding import VectorSearch
-
-            engine.vectors = VectorSearch(store, engine.writer, vectors_of)
+        engine.scanners = scanners
+        _bring_parts(engine, language_model, writer_of, vectors_of)
         if request.jobs_after_capture:
             from ledger.jobs import running
 
@@ -158,6 +156,21 @@ def open_engine(path: str | os.PathLike[str], request: OpenRequest = OpenRequest
     if request.group_commit and not store.readonly:
         engine.writer.queue = CommitQueue(engine.writer.group, store.check_open)
     return engine
+
+
+def _bring_parts(
+    engine: Engine, model: Model | None, summarizer: NamedSummarizer | None, embedder: Embedder | None
+) -> None:
+    """Give an engine the parts that the caller plugged in. Their features are loaded only here."""
+    if model is not None or summarizer is not None:
+        from ledger.models.port import MODEL, SUMMARIZER
+
+        engine.parts.bring(MODEL, model)
+        engine.parts.bring(SUMMARIZER, summarizer)
+    if embedder is not None:
+        from ledger.vectors.embedding import VectorSearch
+
+        engine.parts.bring(vector_part.SEARCH, VectorSearch(engine.store, engine.writer, embedder))
 
 
 def _finish_left_work(engine: Engine, *, shared: bool) -> None:
@@ -217,7 +230,7 @@ def _scanners(objects: object) -> tuple[Scanner, ...]:
     """Return the scanners that a caller plugs in, checked; the guards are loaded only if there are any."""
     if objects == ():
         return ()
-    from ledger.guards.guarding import as_scanners
+    from ledger.domain.scan.scanner import as_scanners
 
     return as_scanners(objects)
 

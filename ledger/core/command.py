@@ -22,11 +22,13 @@ from typing import Any
 from ledger.core import steps
 from ledger.core.batches import CommandBatch, CommitQueue
 from ledger.core.call import Clock, Random, Who, now
+from ledger.core.guarding import HELD_CHARS, CommandTexts, Scans, Unscanned, as_warnings, watch
 from ledger.core.planning import ATTEMPTS
 from ledger.core.reads import READER
 from ledger.core.work import Body, Means, Outcome, Work
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.scan.scanner import Scanner
 from ledger.events import (
     FORMAT,
     LEDGER_STREAM,
@@ -37,9 +39,6 @@ from ledger.events import (
     Recorded,
     TextQuarantined,
 )
-from ledger.guards.guarding import HELD_CHARS, Scans, Unscanned, as_warnings
-from ledger.guards.scanner import Scanner
-from ledger.guards.watching import watch
 from ledger.log import folding
 from ledger.log.envelope import to_stored
 from ledger.log.event_store import EventStore, Transaction
@@ -180,7 +179,8 @@ class Writer(Means):
                 steps.check_expected(work, who.expected)
             if distrusted := self.tables.distrusted():
                 steps.check_trusted(work, distrusted)
-            quarantined = watch(self.guard, work)
+            watched = watch(self.guard, work.emitted, CommandTexts(work.policy, work.large, work.taken))
+            quarantined = steps.act_on_findings(work, watched) if watched is not None else 0
             bearer = steps.key_bearer(self, work, subject) if key is not None else subject
             self.guard.check_all_scanned()
         with self._apart(transaction):

@@ -15,11 +15,12 @@ from ledger.core.folding import fold_to
 from ledger.core.reads import check_tables
 from ledger.domain.errors import ConflictError, RejectedError, StorageError
 from ledger.domain.late import once
+from ledger.domain.name_patterns import NamePatterns
+from ledger.domain.parts import Parts
 from ledger.events import LedgerCreated
 from ledger.log import closed
 from ledger.log.event_store import EventStore
 from ledger.log.past_views import Prepare
-from ledger.sessions.rules.patterns import NamePatterns
 from projections.core.as_of import Times
 from projections.core.projector import tables_of
 from projections.core.rows import Connection
@@ -32,11 +33,9 @@ if TYPE_CHECKING:
     from ledger.core.planning import Stopping
     from ledger.core.settings import Settings
     from ledger.domain.errors import LedgerError
-    from ledger.guards.scanner import Scanner
+    from ledger.domain.scan.scanner import Scanner
+    from ledger.domain.tokens import Counter
     from ledger.log.shared.port import SharedLog
-    from ledger.models.port import Model, NamedSummarizer
-    from ledger.sessions.counting import Counter
-    from ledger.vectors.embedding import VectorSearch
 
 _OPEN = nullcontext()  # nothing is suspended
 
@@ -71,7 +70,6 @@ class ReadingEngine(ABC):
     """
 
     counter: Counter
-    vectors: VectorSearch | None = None
     patterns: NamePatterns = NamePatterns()  # of the sessions that are kept out
     own: Own | None = None  # the user's own projections
     valid: str | None = None  # a time of the world: reads answer with what was true at that time
@@ -85,6 +83,7 @@ class ReadingEngine(ABC):
         self.times: Times = Times()
         self.rarity: Rarity = Rarity()
         self.counts: Counts = Counts()
+        self.parts: Parts = Parts()  # that features bring
 
     @property
     @abstractmethod
@@ -176,8 +175,6 @@ class MachineSharing(Protocol):
 class Engine(ReadingEngine):
     """The parts of one open ledger, from which each feature takes those that it needs."""
 
-    model: Model | None = None
-    summarizer: NamedSummarizer | None = None
     settings: Settings | None = None
     after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger

@@ -21,9 +21,8 @@ from projections.views import audit
 
 if TYPE_CHECKING:
     from ledger.core.own import Own
-    from ledger.sessions.counting import Counter
-    from ledger.sessions.rules.patterns import NamePatterns
-    from ledger.vectors.embedding import VectorSearch
+    from ledger.domain.name_patterns import NamePatterns
+    from ledger.domain.tokens import Counter
 
 Instant = int | str | datetime | date  # a position; a time with an offset; a date; the id of an event
 
@@ -47,7 +46,7 @@ class PastEngine(ReadingEngine):
         self._store = present.store
         self.times: Times = present.times
         self.counter: Counter = present.counter
-        self.vectors: VectorSearch | None = present.vectors
+        self.parts = present.parts
         self.patterns: NamePatterns = present.patterns
         self.own: Own | None = present.own
 

@@ -149,7 +149,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
                 value, origin = True, variable
             value = "set" if value else "not set"
         if name == _RUNS and isinstance(value, list):
-            from ledger.guards import secrets  # slow to load
+            from ledger.domain.scan import secrets  # slow to load
 
             value = [secrets.redacted(part, secrets.scan(part)) for part in value]
         if name in ("log_url", "log_listen_url") and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The steps of a command that only some commands take: the idempotency key, the expected position, trust, and the refusal."""
+"""The steps that only some commands take: the idempotency key, the expected position, trust, findings, and the refusal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.core.call import Expected, Who
+from ledger.core.guarding import BELIEFS, ScannerHit, Watched, refused
 from ledger.core.reads import read_event
 from ledger.core.work import Means, Outcome, Work
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError
@@ -18,8 +20,11 @@ from ledger.events import (
     WAYS_BACK,
     CommandAnswered,
     ContentErased,
+    DuplicateAbsorbed,
     ErasureCompleted,
     EventData,
+    MemoryQuarantined,
+    TextQuarantined,
     WriteRefused,
 )
 from ledger.log.event_store import Transaction
@@ -269,3 +274,54 @@ class RefusalCounter:
     def forget(self) -> None:
         """Forget the recorded refusals, which may have been rolled back."""
         self._known.clear()
+
+
+# --- findings: what the guards found in the events, before they are written -------------------------------------------
+
+
+def act_on_findings(work: Work, watched: Watched) -> int:
+    """Take the secrets out of the emitted events, refuse or quarantine threats, and return the number of events added.
+
+    Raises:
+        RejectedError: The policy refuses threats, and a memory has one.
+    """
+    before = len(work.emitted)
+    for at, data in watched.data.items():
+        stream, first, _, project, occurred_at = work.emitted[at]
+        work.emitted[at] = (stream, first, data, project, occurred_at)
+    work.redactions |= watched.redactions
+    if watched.flagged:
+        _quarantine(work, watched.flagged)
+    return len(work.emitted) - before
+
+
+def _quarantine(work: Work, flagged: Sequence[tuple[int, ScannerHit]]) -> None:
+    policy = work.policy().threats
+    if policy == "off":
+        return
+    if policy == "refuse":
+        for at, threat in flagged:
+            stream, _, data, *_ = work.emitted[at]
+            if type(data) in BELIEFS:
+                raise refused(threat, stream if work.emitted[at][1] else None)
+    held: set[str] = set()
+    base = work.transaction.position + 1 + (work.unannounced() > 0)
+    project, time = work.project, work.occurred_at
+    for at, threat in flagged:
+        stream, first, data, work.project, _ = work.emitted[at]
+        work.occurred_at = None
+        if isinstance(data, DuplicateAbsorbed):  # the memory does not have the attempt's words, so the memory stays
+            data = replace(data, finding=threat.label, scanner=threat.scanner)
+            work.emitted[at] = (stream, first, data, work.project, work.emitted[at][4])
+        elif stream[0] == "m" and stream[1] == "_":
+            if stream not in held and not _is_held(work, stream, first):
+                work.emit(stream, MemoryQuarantined("", threat.label, threat.scanner), first=first)
+            held.add(stream)
+        else:
+            work.emit(LEDGER_STREAM, TextQuarantined(base + at, threat.label, threat.scanner))
+    work.project, work.occurred_at = project, time
+
+
+def _is_held(work: Work, stream: str, first: int) -> bool:
+    state = work.find(stream, "m") if first else None
+    return state is not None and state.quarantined

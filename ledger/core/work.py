@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ledger.core.call import Clock, Pooled, Random, Who, stored_time
 from ledger.core.folding import FoldReading, check_log_since, decode_known
+from ledger.core.guarding import Guard, GuardedText, ScannerHit, TakenSecret
 from ledger.core.own import Own
 from ledger.core.reads import (
     check_tables,
@@ -27,7 +28,9 @@ from ledger.core.reads import (
 )
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
-from ledger.domain.text import check_text, keyed_digest
+from ledger.domain.policy import PolicyState
+from ledger.domain.scan.scanner import Scanner
+from ledger.domain.text import check_text, keyed_digest, name_form
 from ledger.events import (
     WAYS_BACK,
     AnyEvent,
@@ -40,12 +43,8 @@ from ledger.events import (
     SessionOpened,
     of,
 )
-from ledger.guards.guarding import Guard, GuardedText, ScannerHit, TakenSecret
-from ledger.guards.scanner import Scanner
 from ledger.log import closed
 from ledger.log.event_store import Transaction
-from ledger.policy.rules import PolicyState
-from ledger.projects.rules import name_form
 from projections.core.projector import (
     ESSENTIAL,
     FAMILIES,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
+from ledger.core.guarding import TakenSecret
 from ledger.core.reads import read_event
 from ledger.core.work import Outcome, Work
 from ledger.documents import answers, chunking, given_chunks, queries, rules
@@ -19,7 +20,6 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.metadata import checked
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.events import ChunkAdded, DocumentAdded, DocumentReplaced
-from ledger.guards.guarding import TakenSecret
 from ledger.types import DocumentSource, Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents

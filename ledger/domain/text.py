@@ -84,6 +84,11 @@ def keyed_digest(secret: bytes, data: bytes) -> bytes:
     return _hmac(secret, data)[:16]
 
 
+def name_form(name: str) -> str:
+    """Return a name without differences in case and white space; names with the same form mean the same project."""
+    return " ".join(name.split()).casefold()
+
+
 # --- words of messages ---
 
 
@@ -322,7 +327,6 @@ UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202f"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
-MARK_BEGINS = "[redacted:"  # the beginning of the mark of a secret that was taken out
 FENCE = 3  # the least backticks of a fence
 _BLANK = re.compile(r"[ \t\n]+")
 _TICKS = re.compile("`+")

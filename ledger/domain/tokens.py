@@ -14,6 +14,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from ledger.domain.errors import ModelError
 
 MESSAGE_TOKENS = 4
 """The tokens that a provider adds to each message for its frame: the role and the marks around the text."""
@@ -121,3 +126,39 @@ def estimate(text: str) -> int:
 
 def _of_blob(blob: re.Match[bytes]) -> bytes:
     return b"k" * (len(blob[0]) - len(blob[0]) // 8)
+
+
+# --- a counter that the caller gives ----------------------------------------------------------------------------------
+
+MAX_TOKENS = 2**40
+
+
+class Counter(Struct, frozen=True):
+    """A named function that counts the tokens of a text; the name is stored with every count."""
+
+    name: str
+    count: Callable[[str], int]
+
+    def of_text(self, text: str) -> int:
+        """Return the number of tokens of a text.
+
+        Raises:
+            ModelError: The counter raised, or did not return a whole number from 0.
+        """
+        if not text:
+            return 0
+        try:
+            count: object = self.count(text)
+        except Exception as error:
+            raise ModelError(f"the token counter {self.name!r} failed ({type(error).__name__})") from error
+        return checked_count(count, f"the token counter {self.name!r} gave")
+
+    def of_message(self, texts: Iterable[str], media: int) -> int:
+        """Return the number of tokens of a message: its texts, its frame, and 256 for each image or other non-text."""
+        return sum(map(self.of_text, texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * media
+
+
+def checked_count(count: object, label: str) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_TOKENS:
+        raise ModelError(f"{label} {count!r:.40}, and tokens are counted in whole numbers from 0")
+    return count

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 
 from ledger.domain import ids
 from ledger.domain.quotes import BOUNDED_CHARS
+from ledger.domain.scan.keyed import texts_in
 from ledger.domain.spans import merged
-from ledger.events import TEXT_FIELDS, TYPES, Envelope, id_fields, string_fields
+from ledger.events import TEXT_FIELDS, TYPES, Envelope, string_fields
+from ledger.log.registry import given_ids
 from ledger.sessions.rules import provider_forms
-from ledger.values.rules import texts_in
 
 BLACK = "\u2588"
 NULL = Raw(b"null")
@@ -57,16 +58,6 @@ _STATES = ("ProjectStateSet", "ProjectStateInvalidated", "ValuePut", "ValueMoved
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder()
-
-
-@cache
-def given_ids(type_: str) -> tuple[str, ...]:
-    """Return the fields of an event that hold ids as a caller gave them.
-
-    Such a field may hold any text, so the guards search these fields too.
-    """
-    fields = id_fields(TYPES[type_]) if type_ in TYPES else ()
-    return tuple(field.path[0] for field in fields if field.ref is not None and field.ref.among == "anything")
 
 
 @cache

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
+from ledger.core.guarding import as_warnings
 from ledger.core.planning import Stopping
 from ledger.core.reads import NOWHERE, named, read_event
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
+from ledger.domain.policy import REVIEW, TURNS, PolicyState
 from ledger.domain.text import counted, one_of
 from ledger.events import (
     AnyEvent,
@@ -40,13 +42,11 @@ from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
 from ledger.extraction.noting import Notes, noted, of_admission, of_extraction, of_messages, of_wishes
-from ledger.guards.guarding import as_warnings
 from ledger.interactions import policy as reinforcement
 from ledger.interactions.commands import Progress, try_reinforcement
 from ledger.memories import admission_rules as admitting
 from ledger.models.port import Model
 from ledger.observations import consolidating
-from ledger.policy.rules import REVIEW, TURNS, PolicyState
 from ledger.review import conflict_policy
 from ledger.review.commands import CONFLICTS, record
 from ledger.sessions import continuing as going_on

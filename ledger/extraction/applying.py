@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.kinds import KINDS, SYNONYMS
+from ledger.domain.policy import REVIEW, PolicyState
 from ledger.domain.text import normalise
 from ledger.english import near
 from ledger.english.matching import DEFAULT_MATCHER, Response, match
@@ -32,8 +34,7 @@ from ledger.memories import admission
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories.changes import is_decided
-from ledger.memories.state import KINDS, SYNONYMS, MemoryState, evolve, since
-from ledger.policy.rules import REVIEW, PolicyState
+from ledger.memories.state import MemoryState, evolve, since
 from projections.search import memory_hits as search
 from projections.views import projects
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
+from ledger.core.guarding import as_warnings
 from ledger.core.reads import load, read_messages
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -16,7 +17,6 @@ from ledger.extraction.asking import is_quarantined
 from ledger.extraction.lines import ConversationLine
 from ledger.extraction.noting import Notes
 from ledger.extraction.pieces import line_of
-from ledger.guards.guarding import as_warnings
 from ledger.memories.state import MemoryState
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
+from ledger.core.guarding import as_warnings
 from ledger.core.reads import read_event
 from ledger.core.work import Outcome, Work
 from ledger.domain import spans
@@ -34,7 +35,6 @@ from ledger.extraction.noting import Notes
 from ledger.extraction.sessions import close, memories_used
 from ledger.extraction.showing import facts_for
 from ledger.extraction.unread import Ranges, TurnRead, UnreadFilter, UnreadReading
-from ledger.guards.guarding import as_warnings
 from ledger.log.lease import release, reserve
 from ledger.memories import admission_rules as admitting
 from ledger.memories.state import MemoryState

@@ -11,6 +11,7 @@ from itertools import chain
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import REVIEW
 from ledger.english import endings, first_person
 from ledger.english.extractor import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
 from ledger.english.extractor import DroppedFinding as Passed
@@ -25,7 +26,6 @@ from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories.changes import is_of_rules
 from ledger.memories.state import MemoryState
-from ledger.policy.rules import REVIEW
 from projections.search import memory_hits
 
 ENDED_AMONG = 200  # the most memories, the newest, of which a message may end some (our own choice)

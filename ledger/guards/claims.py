@@ -7,7 +7,7 @@ to extracted texts, never to texts that a person writes.
 
 from __future__ import annotations
 
-from ledger.guards.patterns import read
+from ledger.domain.scan.patterns import read
 
 
 def is_tool_limitation(text: str) -> bool:

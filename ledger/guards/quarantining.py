@@ -10,22 +10,21 @@ import msgspec
 from ledger import events as e
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
+from ledger.core.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
 from ledger.core.paging import CAP
 from ledger.core.planning import Stopping
 from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.scan import secrets
+from ledger.domain.scan.keyed import texts_in
 from ledger.domain.text import check_reason
-from ledger.guards import secrets
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
-from ledger.guards.guarding import PLANS, Guard, ScannerHit
-from ledger.guards.watching import BELIEFS, MATERIAL
 from ledger.log.reading import read_tip
 from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories import rules as memory_rules
 from ledger.memories.state import MemoryState
-from ledger.values.rules import texts_in
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 

@@ -10,13 +10,13 @@ from ledger.core.call import Time
 from ledger.core.engine import Engine
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import checked
 from ledger.domain.text import check_text
 from ledger.history import answers
 from ledger.history.alternative import Alternative
 from ledger.memories.answers import Belief
 from ledger.memories.shown import belief
 from ledger.memories.state import MemoryState
-from ledger.policy.rules import checked
 from ledger.undo import distrusting
 from ledger.undo.distrusting import IDENTIFIED, DistrustTarget, Position, origin_plan
 from ledger.undo.in_effect import Reader

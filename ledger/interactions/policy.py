@@ -13,13 +13,13 @@ from msgspec import Struct
 from ledger.core.reads import find_row
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.policy import PolicyState
 from ledger.english.matching import SUBSTRING, Match, Response, judge, sought
 from ledger.events import Denied, Matched, ReinforcementEvaluated
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.memories import rules as memory_rules
 from ledger.memories.state import MemoryState
-from ledger.policy.rules import PolicyState
 from projections.search import memory_hits
 from projections.views import confidence, interactions, memories, projects
 

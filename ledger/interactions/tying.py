@@ -12,7 +12,7 @@ from ledger.sessions.rules.message import Draft
 from projections.views.sessions import MESSAGES
 
 if TYPE_CHECKING:
-    from ledger.sessions.counting import Counter
+    from ledger.domain.tokens import Counter
 
 ROLES = {"prompt": "user", "response": "assistant"}
 
@@ -24,7 +24,9 @@ class TiedTurn:
         self.counter = counter
         self._keeps_out = keeps_out
         fields = (("prompt", prompt), ("response", response))
-        self._tokens = {field: counter.of_message(Draft(ROLES[field], text)) for field, text in fields if text.strip()}
+        self._tokens = {
+            field: counter.of_message(*Draft(ROLES[field], text).read) for field, text in fields if text.strip()
+        }
 
     def emit(self, work: Work, interaction: str) -> None:
         """Append the messages to the session of the command, unless the session's name matches a pattern that keeps it out."""

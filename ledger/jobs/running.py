@@ -43,13 +43,14 @@ from ledger.memories.shown import memories_shown
 from ledger.memories.state import MemoryState
 from ledger.models.asking import check_outside
 from ledger.models.day import used_up_until
-from ledger.models.port import DAY_EXHAUSTED, NO_FAILURES, Model
+from ledger.models.port import DAY_EXHAUSTED, MODEL, NO_FAILURES, Model
 from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
 from ledger.review.commands import CONFLICTS, MERGES, look_for
 from ledger.sessions.conversation import Conversation
 from ledger.values import commands as value_commands
 from ledger.vectors import commands as vector_commands
+from ledger.vectors import part as vector_part
 from projections.views import control, interactions, sessions, values
 
 Progress = Callable[[int, int], None]
@@ -321,7 +322,7 @@ def _to_consolidate(engine: Engine, run: JobsRun) -> Iterator[Pending]:
 
 
 def _consolidate_piece(engine: Engine, pending: Pending, run: JobsRun) -> None:
-    if not _may_ask(engine, engine.model, run):
+    if not _may_ask(engine, engine.parts.get(MODEL), run):
         return
     counts = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
     run.add(consolidated=counts["sources"], observations_formed=counts["formed"], failures=counts["failures"])
@@ -405,7 +406,7 @@ def run_policies(
     run = JobsRun(now, stopping or Stopping(), progress, counts={})
     jobs = _chosen(engine, only)
     asks = meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs)
-    if asks or (engine.vectors is not None and any(job.name == VECTORS for job in jobs)):
+    if asks or (engine.parts.get(vector_part.SEARCH) is not None and any(job.name == VECTORS for job in jobs)):
         check_outside(engine.writer)
     for job in jobs:
         for piece in job.pieces(run):
@@ -502,6 +503,6 @@ def _chosen(engine: Engine, only: Sequence[str]) -> list[Job]:
     names = (only,) if isinstance(only, str) else tuple(only)
     if unknown := [name for name in names if name not in JOBS]:
         raise RejectedError(f"no job is called {unknown[0]!r:.60}; the jobs are {', '.join(JOBS)}")
-    if VECTORS in names and engine.vectors is None:
+    if VECTORS in names and engine.parts.get(vector_part.SEARCH) is None:
         raise RejectedError(f"the job {VECTORS!r} needs a model: open the ledger with embedder=")
     return [job for job in jobs if not names or job.name in names]

@@ -150,6 +150,16 @@ for _kind in TYPES.values():  # at the import, in a millisecond, so that no undo
     id_fields(_kind)
 
 
+@cache
+def given_ids(type_: str) -> tuple[str, ...]:
+    """Return the fields of an event that hold ids as a caller gave them.
+
+    Such a field may hold any text, so the guards search these fields too.
+    """
+    fields = id_fields(TYPES[type_]) if type_ in TYPES else ()
+    return tuple(field.path[0] for field in fields if field.ref is not None and field.ref.among == "anything")
+
+
 def ids_in(data: EventData, role: Role, needs: str | None = None) -> Iterator[str]:
     """Return the ids of an event that have this role; with ``needs``, only ids of which the event needs "any" or "all"."""
     for field in id_fields(type(data)) if isinstance(data, EventData) else ():

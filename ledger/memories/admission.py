@@ -20,6 +20,8 @@ from ledger.core.work import Outcome, Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
+from ledger.domain.kinds import KINDS, SYNONYMS
+from ledger.domain.policy import REVIEW
 from ledger.domain.text import check_text, check_word, normalise, plural, tag_list, text_list
 from ledger.domain.times import validity
 from ledger.events import MemoryCaptured, MemoryRejected
@@ -31,9 +33,8 @@ from ledger.memories import shown
 from ledger.memories.answers import Memory
 from ledger.memories.asked import RememberRequest, SupersedeRequest, referenced
 from ledger.memories.sources import source_list, with_sources
-from ledger.memories.state import CONTENT_BYTES, KINDS, SYNONYMS, MemoryState, evolve, happened
+from ledger.memories.state import CONTENT_BYTES, MemoryState, evolve, happened
 from ledger.memories.turned_down import NO, is_by_person, is_yes
-from ledger.policy.rules import REVIEW
 from projections.views import control, duplicates, memories
 
 GROUPS = {"user": "user_chars", "memory": "memory_chars"}

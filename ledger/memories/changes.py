@@ -6,13 +6,13 @@ from ledger.core.reads import read_stream
 from ledger.core.work import Work
 from ledger.domain.confidence import shown
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import REVIEW
 from ledger.domain.text import normalise
 from ledger.events import MemoryCaptured, MemoryPromoted, MemoryRestored, MemoryRevised
 from ledger.memories import admission_rules as admitting
 from ledger.memories.admission import check_budget, same
 from ledger.memories.state import MemoryState
 from ledger.memories.turned_down import BEGINNINGS, is_by_person
-from ledger.policy.rules import REVIEW
 from projections.views import control
 
 _OWN_WORDS = admitting.OWN_WORDS.recorded

@@ -12,6 +12,7 @@ from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
+from ledger.domain.kinds import KINDS, SYNONYMS
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
 from ledger.events import MemoryCaptured
@@ -23,7 +24,7 @@ from ledger.memories.admission import answered, event_of, happened_in, in_time, 
 from ledger.memories.asked import SupersedeRequest
 from ledger.memories.changes import admit, is_stated_by, most_by, refuse_raise, refuse_revision, refuse_threat
 from ledger.memories.sources import own, session_of, source_list, with_sources
-from ledger.memories.state import CONTENT_BYTES, HIDDEN, KINDS, SYNONYMS, MemoryState
+from ledger.memories.state import CONTENT_BYTES, HIDDEN, MemoryState
 from ledger.observations import evidence
 from ledger.types import Metadata
 from projections.views import confidence as timeline

@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from ledger.core.reads import read_event
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.policy import PolicyState
 from ledger.domain.times import days_between, fixed
 from ledger.memories import rules as memory_rules
 from ledger.memories.state import MemoryState
-from ledger.policy.rules import PolicyState
 from projections.views import control, memories
 from projections.views.memories import MemoryFilter
 

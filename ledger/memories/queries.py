@@ -24,12 +24,13 @@ from ledger.core.reads import (
 )
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.kinds import SYNONYMS
 from ledger.extraction import lines as turns
 from ledger.interactions.rules import InteractionState
 from ledger.memories import admission_rules as admitting
 from ledger.memories import answers
 from ledger.memories.shown import memories_shown
-from ledger.memories.state import SYNONYMS, MemoryState
+from ledger.memories.state import MemoryState
 from ledger.sessions.rules import message as messages
 from projections.core.rows import Connection, Start
 from projections.views import confidence, memories, projects, sessions

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from ledger.core.call import answer_of
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
+from ledger.domain.policy import PolicyState
 from ledger.memories.answers import Belief, Memory, Relation
 from ledger.memories.state import Edge, MemoryState
-from ledger.policy.rules import PolicyState
 from projections.core.rows import Connection
 from projections.views import control, projects
 

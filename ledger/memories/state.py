@@ -40,15 +40,6 @@ from ledger.events import (
 )
 from ledger.log.event_base import NOTHING
 
-KINDS = (
-    *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # as in ATOCore
-    *("user_profile", "fact", "env"),  # as in rubino, which also has preference and project
-    *("rule", "goal"),  # what an agent has to heed, and what is to be reached
-)
-SYNONYMS = {  # older names of rubino for some of its kinds
-    "project_context": "project",
-    **dict.fromkeys(("technical_decision", "task_state", "tool_result"), "fact"),
-}
 ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")

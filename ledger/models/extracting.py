@@ -8,6 +8,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.kinds import KINDS
 from ledger.domain.text import UNSAFE, escape, one_line
 from ledger.events import MODEL_EXTRACTOR
 from ledger.extraction.applying import (
@@ -21,7 +22,7 @@ from ledger.extraction.applying import (
     ProposedRelation,
 )
 from ledger.extraction.lines import ConversationLine
-from ledger.memories.state import KINDS, MemoryState
+from ledger.memories.state import MemoryState
 from ledger.models.port import ModelRequest
 from ledger.models.prompts import prompt
 from ledger.models.reading import Parsed

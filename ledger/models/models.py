@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ledger.core.call import Answer, answer_of
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.models.naming import as_model
-from ledger.models.port import Model, ModelRequest, NamedSummarizer
+from ledger.models.port import MODEL, Model, ModelRequest, NamedSummarizer
 from ledger.models.summarizing import as_summarizer, by_model
 from projections.core.rows import Start
 from projections.views import calls, projects
@@ -58,7 +58,7 @@ def model_calls(engine: ReadingEngine, user: str, *, purpose: str | None, limit:
 
 def meant_model(engine: Engine, model: object) -> Model | None:
     """Return the model of a call: the given model, or else the ledger's."""
-    return engine.model if model is None else as_model(model, engine.settings)
+    return engine.parts.get(MODEL) if model is None else as_model(model, engine.settings)
 
 
 def with_settings(engine: Engine, request: ModelRequest) -> ModelRequest:

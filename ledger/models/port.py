@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError
+from ledger.domain.parts import LedgerPart
 from ledger.domain.text import fenced
 from ledger.models.prompts import prompt, prompt_parts
 from ledger.sessions.rules.window import AGGRESSIVE
@@ -210,3 +211,7 @@ class NamedSummarizer(Struct, frozen=True):
 def _harmless(text: str) -> str:
     """Return the text with the marks defused that could end its block in the prompt."""
     return re.sub(r"<(/?)(conversation|summaries)", r"‹\1\2", text)
+
+
+MODEL = LedgerPart[Model]("model")
+SUMMARIZER = LedgerPart[NamedSummarizer]("summarizer")

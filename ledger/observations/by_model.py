@@ -30,7 +30,7 @@ from ledger.models.consolidator import (
     ConsolidationOutcome,
 )
 from ledger.models.day import check_day
-from ledger.models.port import Model, ModelRequest
+from ledger.models.port import MODEL, Model, ModelRequest
 from ledger.models.reading import Parsed, answered
 from ledger.observations import rounds
 from ledger.observations.grouping import GROUPING
@@ -52,9 +52,9 @@ class _NothingWritten(Exception):
 
 def consolidator_of(engine: Engine, method: str | None) -> str:
     """Return the consolidator of a method; without a method, the model if the ledger has one, else the rules."""
-    if method == "model" and engine.model is None:
+    if method == "model" and engine.parts.get(MODEL) is None:
         raise RejectedError("consolidation by a model needs a model: open the ledger with model=…", rule="model")
-    return CONSOLIDATOR if method != "grouping" and engine.model is not None else GROUPING
+    return CONSOLIDATOR if method != "grouping" and engine.parts.get(MODEL) is not None else GROUPING
 
 
 def by_model(engine: Engine, run: ConsolidationRun) -> None:
@@ -108,8 +108,9 @@ def _text_of_message(connection: Connection, message: int) -> str:
 
 
 def _model_of(engine: Engine) -> Model:
-    assert engine.model is not None  # ``consolidator_of`` has checked that there is a model
-    return engine.model
+    model = engine.parts.get(MODEL)
+    assert model is not None  # ``consolidator_of`` has checked that there is a model
+    return model
 
 
 # --- one call ------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ledger.core.reads import NOWHERE, find_row, named
 from ledger.core.work import Work
 from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
+from ledger.domain.policy import TURNS
 from ledger.domain.text import tag_list
 from ledger.events import LEDGER_STREAM
 from ledger.interactions.commands import has_to_wait
@@ -24,7 +25,6 @@ from ledger.observations import policy as consolidation
 from ledger.observations.answers import ConsolidationReport
 from ledger.observations.grouping import GROUPING
 from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, MESSAGES, ConsolidationRun, emit_failed_run
-from ledger.policy.rules import TURNS
 from projections.core.rows import Connection
 from projections.views import consolidations, control, observations, projects
 from projections.views.consolidations import Scope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.core.call import Answer
-from ledger.policy import rules as policy
+from ledger.domain import policy as policy
 
 
 class Policy(policy.PolicyState, Answer, frozen=True, kw_only=True):

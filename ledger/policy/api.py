@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from ledger.core.area import Area
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import CHECKS
 from ledger.policy import answers, commands, queries
-from ledger.policy.rules import CHECKS
 from ledger.types import PolicyChanges, WriteOptions
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import OFF, PolicyState, checked, policy_of
 from ledger.domain.text import check_reason
 from ledger.events import LEDGER_STREAM, PolicyAdopted
 from ledger.policy import answers, queries
-from ledger.policy.rules import OFF, PolicyState, checked, policy_of
 from projections.views import control
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import asdict, replace
 
 from ledger.core.engine import ReadingEngine
+from ledger.domain.policy import policy_of
 from ledger.policy import answers
-from ledger.policy.rules import policy_of
 from projections.views import control, projects
 
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from ledger.core.engine import Snapshot
 from ledger.domain.ids import is_prefix
+from ledger.domain.text import name_form
 from ledger.log import replica_file
 from ledger.projects import answers
 from ledger.projects.folders import FILE, Place, place_of
 from ledger.projects.queries import find, is_off
-from ledger.projects.rules import name_form
 from projections.core.rows import Connection
 from projections.views import control, projects
 

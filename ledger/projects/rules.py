@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import name_form
 from ledger.events import (
     AnyEvent,
     EventData,
@@ -117,11 +118,6 @@ class InvalidateState(Struct, frozen=True):
 Command = (
     AddProjectAlias | Rename | LinkRoot | DescribeProject | Join | Archive | RestoreProject | SetState | InvalidateState
 )
-
-
-def name_form(name: str) -> str:
-    """Return a name without differences in case and white space; names with the same form mean the same project."""
-    return " ".join(name.split()).casefold()
 
 
 def decide(command: Command, project: ProjectState) -> list[EventData]:

@@ -34,6 +34,7 @@ from ledger.core.engine import Snapshot
 from ledger.core.reads import LIST_CAP, NOWHERE, first_position, named
 from ledger.domain import passages as pieces
 from ledger.domain.errors import RejectedError
+from ledger.domain.kinds import KINDS
 from ledger.domain.text import check_text, flags, normalise
 from ledger.english import question as questions
 from ledger.english import weighing
@@ -42,7 +43,7 @@ from ledger.english.question import Question, any_of
 from ledger.english.salience import stated_spans
 from ledger.english.words import stem, stems
 from ledger.log.reading import read_tip
-from ledger.memories.state import KINDS, MemoryState, since
+from ledger.memories.state import MemoryState, since
 from ledger.recall import ordering, packs, recalling, reopening
 from ledger.recall.finding import (
     Finder,

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from ledger.core.engine import Snapshot
 from ledger.core.reads import believed
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.policy import PolicyState
 from ledger.english.dates import day_words
 from ledger.english.question import Question, any_of, quoted
 from ledger.english.words import (
@@ -36,8 +37,8 @@ from ledger.english.words import (
     unspaced,
 )
 from ledger.memories.state import MemoryState
-from ledger.policy.rules import PolicyState
 from ledger.recall.request import CONTEXT, RecallRequest
+from ledger.vectors import part as vector_part
 from projections.core.rows import Scope, TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import observation_hits, passages, ranking
@@ -163,7 +164,7 @@ class Finder:
         sought: Sought | None,
     ) -> None:
         """Begin a search; ``sought`` is the question as a vector, or None."""
-        self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
+        self._rarity, self._vectors, self._snapshot = engine.rarity, engine.parts.get(vector_part.SEARCH), snapshot
         self._connection, self._request, self._scope = snapshot.connection, request, scope
         self._question, self._sought = question, sought
         self.policy: PolicyState = control.policy(snapshot.connection, request.user)

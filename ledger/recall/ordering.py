@@ -13,12 +13,12 @@ from itertools import islice
 from ledger.core.reads import NOWHERE
 from ledger.domain.ids import message_id
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.domain.policy import PolicyState
 from ledger.english.alike import ALIKE_CHARS, are_of_other_keys, content_stems, share_stems, stems_in_order
 from ledger.english.question import Question
 from ledger.english.words import folded, split, stem
 from ledger.memories.shown import memories_shown
 from ledger.memories.state import MemoryState, since
-from ledger.policy.rules import PolicyState
 from ledger.recall.finding import Finder, RecallHit
 from ledger.recall.packs import Item, Passage
 from ledger.recall.request import RecallRequest
@@ -202,11 +202,13 @@ def items_of(
     options = {memory.id: memory for memory in shown}
     disputed = conflicts.open_among(connection, options)
     rows = [hit.passage for hit in hits if hit.passage is not None]
-    names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
+    names, roles = dict[str, str](), dict[int, str]()
     above: dict[int, tuple[str | None, tuple[str, ...], dict[str, object]]] = {}
-    above |= documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
-    above |= _keys(connection, [row for row in rows if row.corpus == VALUE])
-    roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
+    if rows:
+        names = projects.names(connection, {name for row in rows for name in (row.project, row.session)})
+        above |= documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+        above |= _keys(connection, [row for row in rows if row.corpus == VALUE])
+        roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
     items = []
     for rank, hit in enumerate(hits, 1):
         memory = options[hit.memory.id] if hit.memory is not None else None

@@ -25,6 +25,7 @@ from ledger.recall.packs import Pack
 from ledger.recall.request import AMONG_ITEMS, RecallRequest, checked
 from ledger.recall.rubino import RubinoFinder
 from ledger.recall.unasked import by_shares_of
+from ledger.vectors import part as vector_part
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
@@ -109,15 +110,16 @@ def sought_of(engine: ReadingEngine, request: RecallRequest, asked_question: Que
 
     Names of speakers are left out, because a name says whose turn is meant and nothing about the topic.
     """
-    if engine.vectors is None or not request.limit or not _VISIBLE.search(request.question):
+    vectors = engine.parts.get(vector_part.SEARCH)
+    if vectors is None or not request.limit or not _VISIBLE.search(request.question):
         return None
     whole = request.question[: question.READ_CHARS]
     if "turns" not in request.among:
-        return engine.vectors.ask(whole, request.user, request.letters)
+        return vectors.ask(whole, request.user, request.letters)
     with engine.reading() as connection:
         names = passages.speakers(connection, asked_question, request.user)
     text = " ".join(word for word in asked_question.words if word not in names) if names else whole
-    return engine.vectors.ask(text or whole, request.user, request.letters)
+    return vectors.ask(text or whole, request.user, request.letters)
 
 
 @contextmanager

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from ledger.core.reads import LIST_CAP
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
+from ledger.domain.kinds import KINDS, SYNONYMS
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, flags, one_of, text_list
-from ledger.memories.state import ERASED, KINDS, STATUSES, SYNONYMS
+from ledger.memories.state import ERASED, STATUSES
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS, SCORE
 

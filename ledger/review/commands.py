@@ -29,6 +29,7 @@ from ledger.review.merge_policy import NearDuplicates, SearchedMemory
 from ledger.review.proposing import Scope, emit
 from ledger.review.rules import ConflictState, Dismiss, Keep, MergeState
 from ledger.review.uniting import unite
+from ledger.vectors import part as vector_part
 from projections.core.rows import Connection
 from projections.search import vectors
 from projections.views import conflicts, control, memories
@@ -93,9 +94,9 @@ def _scope(connection: Connection, user: str, project: str | None) -> Scope:
 
 def _known_vectors(engine: Engine) -> merge_policy.Vectors | None:
     """Return a function that looks up the stored vector of a memory's present text; None without an embedder."""
-    if engine.vectors is None:
+    if (search := engine.parts.get(vector_part.SEARCH)) is None:
         return None
-    model, secret = engine.vectors.embedder.name, engine.writer.secret
+    model, secret = search.embedder.name, engine.writer.secret
 
     def known(connection: Connection, seen: SearchedMemory) -> tuple[float, ...]:
         if not vectors.is_there(connection):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ledger.core.call import Who
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.domain.tokens import MAX_TOKENS
 from ledger.english.weighing import MessageToWeigh
 from ledger.events import CompactionSkipped
 from ledger.log.lease import HeldLease, leased
@@ -22,7 +23,6 @@ from ledger.models.summarizing import TIMEOUT_SECONDS, ModelAttempt, emit_attemp
 from ledger.sessions import answers, reading, whole_window, writing
 from ledger.sessions.assembling import note_size
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.counting import MAX_TOKENS
 from ledger.sessions.drafting import (
     check_patience,
     first_short_enough,

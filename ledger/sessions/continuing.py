@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.core.call import Who
+from ledger.core.guarding import TakenSecret
 from ledger.core.planning import Stopping, optimistic
 from ledger.core.reads import load, read_known
 from ledger.core.work import Outcome, Work
@@ -20,7 +21,6 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.late import late
 from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
 from ledger.events import InteractionCaptured, MessageAppended, ResponseAttached
-from ledger.guards.guarding import TakenSecret
 from ledger.interactions import rules as interaction_rules
 from ledger.interactions.rules import InteractionState
 from ledger.sessions import reading, writing

@@ -11,15 +11,15 @@ from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import load
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, ReadOnlyError
+from ledger.domain.name_patterns import NamePatterns
 from ledger.domain.text import check_text
-from ledger.sessions.rules.patterns import NamePatterns
 from ledger.sessions.rules.session import SessionState as State
 from projections.core.rows import Connection
 from projections.views import projects
 
 if TYPE_CHECKING:
     from ledger.core.command import Writer
-    from ledger.sessions.counting import Counter
+    from ledger.domain.tokens import Counter
 
 NO_PATTERNS = NamePatterns()
 

@@ -13,7 +13,7 @@ from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.english.weighing import MessageToWeigh
 from ledger.models.day import check_day
-from ledger.models.port import NamedSummarizer, SummaryRequest
+from ledger.models.port import SUMMARIZER, NamedSummarizer, SummaryRequest
 from ledger.models.summarizing import PROMPTS, ModelAttempt, answer_of, as_summarizer, emit_attempts
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
@@ -47,7 +47,7 @@ def check_patience(conversation: Conversation, timeout: object) -> None:
 
 
 def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer | None:
-    return as_summarizer(summarizer) if summarizer is not None else conversation.present.summarizer
+    return as_summarizer(summarizer) if summarizer is not None else conversation.present.parts.get(SUMMARIZER)
 
 
 def source_texts(

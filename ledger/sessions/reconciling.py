@@ -12,13 +12,13 @@ from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger.core.call import Who
+from ledger.core.guarding import TakenSecret
 from ledger.core.planning import Moved, optimistic
 from ledger.core.reads import event_data
 from ledger.core.work import Work
 from ledger.domain import times
 from ledger.domain.metadata import event_form, of_row
 from ledger.events import NOTHING, MessageRepaired
-from ledger.guards.guarding import TakenSecret
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts

@@ -429,7 +429,7 @@ def count_tokens(conversation: Conversation, line: Outside) -> tuple[int, str]:
     """Return the number of tokens of a message, and the name of the counter."""
     if line.token_count is not None:
         return check_tokens("token_count", line.token_count), "given"
-    return conversation.counter.of_message(line.draft), conversation.counter.name
+    return conversation.counter.of_message(*line.draft.read), conversation.counter.name
 
 
 def events_of(conversation: Conversation, lines: Iterable[Outside]) -> list[MessageAppended]:

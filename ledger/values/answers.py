@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledger.core.call import Answer, answer_of
+from ledger.domain.scan.keyed import decoded
 from ledger.types import Json
 from ledger.values import rules
 
@@ -56,7 +57,7 @@ def value(
         state,
         namespace=None if state.place is None else rules.labels_of(state.place),
         key=state.name,
-        value=None if content is None else rules.decoded(content, state.type),
+        value=None if content is None else decoded(content, state.type),
         status=rules.EXPIRED if is_over else state.status,
         match=match,
         quarantined=quarantined,

@@ -14,6 +14,7 @@ from ledger.log import platform
 from ledger.vectors import answers
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors, prefixes_of
 from ledger.vectors.embedding import entries, read, write
+from ledger.vectors.part import SEARCH
 from projections.search import vectors
 from projections.search.vectors import Key
 
@@ -133,7 +134,7 @@ def pending(engine: Engine) -> TextsToEmbed | None:
 
     The first look of a process compares every text with the digest of its vector; later looks those that events touched.
     """
-    if (search := engine.vectors) is None:
+    if (search := engine.parts.get(SEARCH)) is None:
         return None
     with engine.reading() as connection:
         position = connection.execute("SELECT max(position) FROM main.events").fetchone()[0] or 0
@@ -153,7 +154,7 @@ def embed_pending(engine: Engine, work: TextsToEmbed, stopping: Stopping) -> Ite
     Raises:
         ModelError: As for ``embed``; the vectors of the batches before stay.
     """
-    search = engine.vectors
+    search = engine.parts.get(SEARCH)
     assert search is not None
     _delete_vectors(engine, work.useless)
     dimension = _dimension_of(engine, search.embedder) if work.lacking else 0
@@ -190,8 +191,8 @@ def remove_vectors(engine: Engine, name: str) -> answers.VectorReport:
     with engine.reading() as connection:
         ids = sorted(vectors.ids(connection, name))
     dropped = _delete_vectors(engine, ids)
-    if engine.vectors is not None:
-        engine.vectors.clear()
+    if (search := engine.parts.get(SEARCH)) is not None:
+        search.clear()
     return answers.VectorReport(model=name, dropped=dropped, seconds=time.monotonic() - started)
 
 
@@ -209,9 +210,9 @@ def _check_writable(engine: Engine) -> None:
 def _embedder_of(engine: Engine, model: EmbedderLike | None) -> Embedder:
     if model is not None:
         return as_embedder(model, prefixes_of(engine.settings))
-    if engine.vectors is None:
+    if (search := engine.parts.get(SEARCH)) is None:
         raise RejectedError("vectors.update needs a model: give it with model=, or open the ledger with embedder=")
-    return engine.vectors.embedder
+    return search.embedder
 
 
 def _dimension_of(engine: Engine, embedder: Embedder) -> int:

@@ -8,7 +8,7 @@ from typing import cast
 
 from ledger import Candidate, LedgerError, Memory, Message, NotFoundError, PastLedger
 from ledger.answers import Quarantined, SessionInfo, WindowItem
-from ledger.guards import threats
+from ledger.domain.scan import threats
 from ledger.recall.packs import line as prompt_line
 from ledger.web.asking import ROWS, Listing, WebQuestion, WebView, fields_of, paged
 from ledger.web.beliefs import memory_line

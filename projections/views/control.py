@@ -9,6 +9,7 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
+from ledger.domain.policy import PolicyState, Value, policy_of
 from ledger.domain.spans import joined
 from ledger.events import (
     PUT_BACK,
@@ -21,7 +22,6 @@ from ledger.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.policy.rules import PolicyState, Value, policy_of
 from ledger.types import OriginKind
 from projections.core.rows import (
     CURRENT,

@@ -10,9 +10,10 @@ from itertools import islice
 from msgspec.structs import replace
 
 from ledger.domain.errors import DamagedError
+from ledger.domain.text import name_form
 from ledger.events import AnyEvent, MessageAppended
 from ledger.projects import rules as project
-from ledger.projects.rules import ProjectState, TrustedEntry, name_form
+from ledger.projects.rules import ProjectState, TrustedEntry
 from ledger.sessions.rules.session import SessionState
 from projections.core.rows import NEWEST, AllBut, AsOf, Conditions, ProjectionRows, Start, Table, Values, checked
 from projections.core.subjects import SubjectChange, end, ended, family, keep, replace_rows

@@ -10,10 +10,9 @@ import pytest
 from tampering import raw
 
 from ledger import Ledger, NewerFormatError, RejectedError, events
-from ledger.core import command, folding, reads
+from ledger.core import command, folding, guarding, reads
 from ledger.core.call import Who
 from ledger.events import LedgerUpgraded, Text, Traits
-from ledger.guards import guarding, watching
 from ledger.log import mapper
 
 
@@ -41,7 +40,7 @@ def later() -> Any:
     patch.setitem(mapper.TYPES, "Brewed", Brewed)
     patch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 1))
     patch.setitem(guarding.PLANS, Brewed, ("words",))
-    patch.setitem(watching.MATERIAL, Brewed, ("words",))
+    patch.setitem(guarding.MATERIAL, Brewed, ("words",))
     yield patch
     patch.undo()
 

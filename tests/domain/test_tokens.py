@@ -82,4 +82,4 @@ def test_a_message_is_its_texts_its_frame_and_its_media() -> None:
     media = {"type": "media", "uri": "file:a.png", "mime": "image/png"}
     said = draft("assistant", "hello there", [{"type": "reasoning", "text": "hm"}, call, media, media])
     texts = ("hello there", "hm", "search", "c1", '{"q":1}', "file:a.png", "file:a.png")
-    assert ESTIMATE.of_message(said) == MESSAGE_TOKENS + sum(map(estimate, texts)) + 2 * MEDIA_TOKENS
+    assert ESTIMATE.of_message(*said.read) == MESSAGE_TOKENS + sum(map(estimate, texts)) + 2 * MEDIA_TOKENS

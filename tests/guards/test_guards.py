@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import ROOT, TESTS
 
-from ledger.guards import claims, letters, secrets, threats
-from ledger.guards.folding import PIECE_CHARS, fold, views
-from ledger.guards.guarding import Guard
-from ledger.guards.letters import HEAD, is_odd
-from ledger.guards.patterns import ScannerPattern
+from ledger.core.guarding import Guard
+from ledger.domain.scan import letters, secrets, threats
+from ledger.domain.scan.folding import PIECE_CHARS, fold, views
+from ledger.domain.scan.letters import HEAD, is_odd
+from ledger.domain.scan.patterns import ScannerPattern
+from ledger.guards import claims
 from tools.evaluate.evaluate_guards import (
     EXAMPLES,
     HALVES,

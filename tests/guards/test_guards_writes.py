@@ -20,10 +20,9 @@ from full import full
 
 from ledger import Ledger, LedgerError, NotFoundError, RejectedError
 from ledger import Ledger as NewLedger
-from ledger.guards import secrets, threats
-from ledger.guards.guarding import PLANS, ScannerFailed
+from ledger.core.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
+from ledger.domain.scan import secrets, threats
 from ledger.guards.quarantining import TEXTS
-from ledger.guards.watching import BELIEFS, MATERIAL, NAMES, REPEATED
 from ledger.types import Event
 
 CANARY = "gh" + "p_" + "Canary7Kd93LmQ2xVb81TzRw56YpHs04NcJf"  # made up here, and never anybody's

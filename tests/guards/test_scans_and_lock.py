@@ -18,8 +18,8 @@ import pytest
 from counting import steps
 
 from ledger import AsyncLedger, Ledger, RejectedError
-from ledger.guards import patterns, secrets, spoken, threats
-from ledger.guards.guarding import HELD_CHARS
+from ledger.core.guarding import HELD_CHARS
+from ledger.domain.scan import patterns, secrets, spoken, threats
 from tools.bench.benchmark_locks import repeated, units
 
 LONG = "The garden of the house lies to the north, and its key is under a stone. " * 120

@@ -12,8 +12,8 @@ from conftest import Clock
 from full import full
 
 from ledger import Ledger, NotFoundError, RejectedError
+from ledger.domain import policy as policy
 from ledger.interactions import policy as reinforcement
-from ledger.policy import rules as policy
 from projections.search import memory_hits
 
 ROAST = "The user prefers dark roast coffee."

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from examples import EVENTS
 
+from ledger.core import guarding
 from ledger.core.work import CHANGING
 from ledger.domain.ids import KINDS
 from ledger.erasure import planning
-from ledger.erasure import rules as erasure
 from ledger.events import (
     PUT_BACK,
     TYPES,
@@ -36,8 +36,9 @@ from ledger.events import (
     type_names,
     used_as,
 )
-from ledger.guards import quarantining, watching
+from ledger.guards import quarantining
 from ledger.history.citations import ATTEMPTS
+from ledger.log.registry import given_ids
 from ledger.undo import in_effect, origin_plan, targets, undo_plan
 from projections.core.projector import FAMILIES
 
@@ -177,7 +178,7 @@ def test_each_question_has_exactly_this_answer(answer: Any, expected: set[str]) 
 
 
 def test_what_cites_anything_may_have_a_text_where_an_id_should_be() -> None:
-    given = {name: fields for name in TYPES if (fields := erasure.given_ids(name))}
+    given = {name: fields for name in TYPES if (fields := given_ids(name))}
     used = ("memories_used", "chunks_used")
     assert given == {"InteractionCaptured": used, "ResponseAttached": used}
 
@@ -192,7 +193,7 @@ def test_the_sources_of_which_any_is_enough() -> None:
 EDGE = ("subject", "relation", "object")
 USED: dict[str, tuple[Any, dict[str, Any]]] = {
     "names": (
-        watching.NAMES,
+        guarding.NAMES,
         {
             **dict.fromkeys(("ProjectRegistered", "ProjectRenamed", "ProjectStateSet", "SessionOpened"), ("name",)),
             "ProjectLinked": ("path", "machine"),
@@ -204,7 +205,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "names repeated": (
-        watching.REPEATED,
+        guarding.REPEATED,
         {
             "OriginDistrusted": ("origin",),
             "ProjectStateInvalidated": ("name",),
@@ -214,7 +215,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "beliefs": (
-        watching.BELIEFS,
+        guarding.BELIEFS,
         {
             "MemoryCaptured": ("content", "entities", "tags", "metadata"),
             "DuplicateAbsorbed": ("content", "entities", "tags", "metadata"),
@@ -228,10 +229,10 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "ValuePut": ("content",),
         },
     ),
-    "kept as it was given": (watching.EXACT, {"ValuePut": ("content",)}),
-    "JSON of other programs": (watching.ENCODED, {"MessageAppended": ("raw",)}),
+    "kept as it was given": (guarding.EXACT, {"ValuePut": ("content",)}),
+    "JSON of other programs": (guarding.ENCODED, {"MessageAppended": ("raw",)}),
     "material": (
-        watching.MATERIAL,
+        guarding.MATERIAL,
         {
             "InteractionCaptured": ("prompt", "response", "summary", "metadata"),
             "ResponseAttached": ("response", "summary", "metadata"),
@@ -250,7 +251,7 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
         },
     ),
     "words of people's own": (
-        watching.CODED,
+        guarding.CODED,
         dict.fromkeys(("MemoryCaptured", "DuplicateAbsorbed", "MemoryCorrected"), ("kind",)),
     ),
     "what is quarantined by its position": (
@@ -277,7 +278,7 @@ def test_each_use_of_a_text_has_exactly_these_fields(answer: Any, expected: dict
 
 
 def test_what_recall_gives_is_quarantined_by_its_position_unless_it_is_a_memory() -> None:
-    given = {kind for kind in (*watching.BELIEFS, *watching.MATERIAL) if kind.__module__ != "ledger.memories.events"}
+    given = {kind for kind in (*guarding.BELIEFS, *guarding.MATERIAL) if kind.__module__ != "ledger.memories.events"}
     assert given == set(quarantining.TEXTS)
 
 

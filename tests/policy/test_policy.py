@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from ledger import answers
 from ledger.domain import confidence
-from ledger.policy.rules import CHECKS, OneOf, PolicyState, SwitchOr, checked, policy_of, projects
+from ledger.domain.policy import CHECKS, OneOf, PolicyState, SwitchOr, checked, policy_of, projects
 from ledger.types import PolicyChanges, WriteOptions
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 from ledger import events as e
+from ledger.domain.text import name_form
 from ledger.projects.rules import (
     CATEGORIES,
     AddProjectAlias,
@@ -24,7 +25,6 @@ from ledger.projects.rules import (
     admits,
     decide,
     evolve,
-    name_form,
 )
 from ledger.sessions.rules.session import admits as admits_session
 from ledger.sessions.rules.session import evolve as evolve_session

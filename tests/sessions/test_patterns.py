@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.sessions.rules.patterns import MAX_PATTERNS, NamePatterns, fits
+from ledger.domain.name_patterns import MAX_PATTERNS, NamePatterns, fits
 
 NAMES = st.text(alphabet="ab:*.\n", max_size=12)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ledger.guards import patterns, secrets, spoken
+from ledger.domain.scan import patterns, secrets, spoken
 from tools.pages import guard_patterns
 
 

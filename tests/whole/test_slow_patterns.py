@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from ledger import Ledger
+from ledger.domain.scan import secrets, threats
 from ledger.english import clauses, entities, first_person, meaning, question, slots
 from ledger.english import extractor as extraction
-from ledger.guards import claims, secrets, threats
+from ledger.guards import claims
 from ledger.observations import grouping
 from tools.crash import slow_patterns
 from tools.crash.slow_patterns import GIVE_UP_S, Expression, grows, seconds, slow

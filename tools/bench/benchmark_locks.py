@@ -15,8 +15,8 @@ from pathlib import Path
 
 from ledger import Ledger
 from ledger.answers import Document
-from ledger.guards import secrets, threats
-from ledger.guards.patterns import read
+from ledger.domain.scan import secrets, threats
+from ledger.domain.scan.patterns import read
 from tools.bench.measuring import Figure, Options, Texts, remove, say
 from tools.crash.slow_patterns import _of_guards, attacks, text_of
 

@@ -3,7 +3,7 @@
     python tools/crash/slow_patterns.py [--long] [--only NAME]
 
 Every expression of ``ledger`` is collected: from the variables of modules, from calls of ``re``, and from
-``guards/patterns.json``. Hostile texts are made of each expression itself: a text that leads up to a repetition, the body of
+``domain/scan/patterns.json``. Hostile texts are made of each expression itself: a text that leads up to a repetition, the body of
 the repetition many times, and an end that fails. An expression is slow if four times the text takes more than eight times the
 processor time. ``--long`` measures every text up to 1 MiB. The exit code is 1 if an expression is slow.
 """
@@ -31,7 +31,7 @@ if str(ROOT) not in sys.path:
 
 import ledger  # noqa: E402
 from ledger.domain.late import _Late  # noqa: E402
-from ledger.guards.patterns import read  # noqa: E402
+from ledger.domain.scan.patterns import read  # noqa: E402
 
 _parser: Any = importlib.import_module("re._parser")
 SHORT, FIRST, LAST = 1024, 8 * 1024, 1024 * 1024  # characters of the shortest texts and of the longest

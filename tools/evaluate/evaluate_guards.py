@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from ledger.guards import secrets, threats  # noqa: E402
+from ledger.domain.scan import secrets, threats  # noqa: E402
 
 CORPUS = ROOT / "tests" / "corpus"
 LETTERS = string.ascii_letters + string.digits

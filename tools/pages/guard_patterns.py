@@ -1,4 +1,4 @@
-"""A generator of ledger/guards/patterns.json from tools/pages/patterns, so that the guards derive nothing at a start.
+"""A generator of ledger/domain/scan/patterns.json from tools/pages/patterns, so that the guards derive nothing at a start.
 
     python tools/pages/guard_patterns.py            writes it
     python tools/pages/guard_patterns.py --check    exit code 1 if the file is not current
@@ -32,9 +32,9 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ledger.guards.folding import fold  # noqa: E402
-from ledger.guards.letters import HEAD  # noqa: E402
-from ledger.guards.patterns import PATH, ScannerPattern, ScannerPatterns  # noqa: E402
+from ledger.domain.scan.folding import fold  # noqa: E402
+from ledger.domain.scan.letters import HEAD  # noqa: E402
+from ledger.domain.scan.patterns import PATH, ScannerPattern, ScannerPatterns  # noqa: E402
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _BREAK = re.compile(r"\s*\n\s*")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import DecodeError, json
 
-from ledger.domain.text import MARK_BEGINS
+from ledger.domain.scan.patterns import MARK_BEGINS
 from ledger.sessions.rules import provider_forms as forms
 from ledger.sessions.rules.assembly import ASSISTANT, SYSTEM, USER
 from ledger.sessions.rules.provider_forms import (

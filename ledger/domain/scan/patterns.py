@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache, cached_property
 
 import msgspec
 from msgspec import Struct
 
-PATH = os.path.join(os.path.dirname(__file__), "patterns.json")
+MARK_BEGINS = "[redacted:"  # the beginning of the mark of a secret that was taken out
+PATH = __file__.removesuffix(".py") + ".json"
 
 
 class ScannerPattern(Struct, omit_defaults=True, eq=False, dict=True):

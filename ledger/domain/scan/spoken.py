@@ -21,8 +21,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
-from ledger.domain.text import MARK_BEGINS
-from ledger.guards.patterns import part, read
+from ledger.domain.scan.patterns import MARK_BEGINS, part, read
 
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters that are read after a noun, before it, and of a clause
 STRETCH, NOUNS = 1_000, 12  # the most nouns without a secret that are read in so many characters, one after another

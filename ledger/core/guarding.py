@@ -1,7 +1,10 @@
-"""The guards: the scan of a text for secrets and threats, with the scanners of an open ledger.
+"""The guards: the scan of a text for secrets and threats, and of the events of every command.
 
-Commands that compare texts (duplicates, transcripts, documents) clean them first. ``watching`` scans the events of every
-command.
+Commands that compare texts (duplicates, transcripts, documents) clean them first. The writer calls ``watch`` for every command,
+after the decision and before the write, on the only path to the log, and ``watch`` reads all text fields of every event. So no
+command can bypass the scan. A secret is replaced by a mark, and the envelope of the event records the place. A memory with a
+threat is refused or quarantined. A captured turn, a message or a document with a threat is quarantined and never refused. A keyed
+value is kept exactly as it was given, so a secret in it is refused.
 """
 
 from __future__ import annotations
@@ -9,11 +12,13 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import category
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,13 +26,18 @@ from msgspec.structs import astuple, replace
 
 from ledger import events as e
 from ledger.domain.errors import RejectedError
-from ledger.domain.ids import is_event_id, is_id
-from ledger.domain.text import MARK_BEGINS, counted
-from ledger.guards import secrets, threats
-from ledger.guards.letters import words
-from ledger.guards.scanner import Scanner
+from ledger.domain.ids import LENGTH, is_event_id, is_id, is_prefix
+from ledger.domain.kinds import KINDS
+from ledger.domain.policy import PolicyState
+from ledger.domain.scan import secrets, threats
+from ledger.domain.scan.keyed import NAMES as FIELDS_OF_NAMES
+from ledger.domain.scan.keyed import named_in, texts_in
+from ledger.domain.scan.letters import words
+from ledger.domain.scan.patterns import MARK_BEGINS
+from ledger.domain.scan.scanner import LABEL_CHARS, Scanner
+from ledger.domain.text import UNSAFE, counted
 from ledger.log.event_base import NOTHING
-from ledger.values.rules import NAMES
+from ledger.log.registry import given_ids
 
 if TYPE_CHECKING:
     from ledger.core.call import Who
@@ -35,7 +45,7 @@ if TYPE_CHECKING:
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # the most cached verdicts, and the most characters of their texts
 SEVERAL_CHARS = 1_000  # the verdict on a longer text is not kept where only its secrets are looked for
 HELD_CHARS = 4_000  # the most characters that a command scans while it holds the writers' lock
-LABEL_CHARS, NAMES_CHARS = 64, 300
+NAMES_CHARS = 300
 _OF_JSON = "\0"  # stands before JSON in the cache of verdicts, because the same text may be judged as words too
 _BETWEEN = "\ue000\ue001\ue000"  # stands before each mark of a secret while its place in encoded JSON is looked for
 _WHO = (
@@ -141,31 +151,6 @@ class _Held:
 
 class ScannerFailed(RuntimeWarning):
     """A caller's own scanner raised an exception. The scanner counts as having found nothing, and the command is written."""
-
-
-def as_scanners(objects: object) -> tuple[Scanner, ...]:
-    """Return the scanners that a caller plugs in, checked.
-
-    Raises:
-        RejectedError: The argument is not several objects with a name and ``scan(text)``.
-    """
-    if isinstance(objects, str) or not isinstance(objects, Iterable):
-        raise RejectedError(
-            f"scanners must be a list of objects with a name and scan(text); a {type(objects).__name__} was given"
-        )
-    scanners = tuple(objects)
-    for scanner in scanners:
-        name = getattr(scanner, "name", None)
-        if (
-            not isinstance(name, str)
-            or not 0 < len(name) <= LABEL_CHARS
-            or not callable(getattr(scanner, "scan", None))
-        ):
-            raise RejectedError(
-                f"a scanner must have a name of 1 to {LABEL_CHARS} characters and a method scan(text); "
-                f"{type(scanner).__name__} lacks one of them"
-            )
-    return scanners
 
 
 class Guard:
@@ -467,7 +452,7 @@ def secret_in_value(kind: str, name: str = "") -> RejectedError:
 def _called(fields: Mapping[str, object], key: str) -> str:
     """Return the name of a field, or of the thing whose value it has, as in {"name": "api_key", "value": "…"}."""
     if key == "value":
-        return next((name for field in NAMES if isinstance(name := fields.get(field), str)), key)
+        return next((name for field in FIELDS_OF_NAMES if isinstance(name := fields.get(field), str)), key)
     return key
 
 
@@ -547,3 +532,260 @@ def strings(arguments: object) -> Iterator[str]:
             waiting.append(msgspec.json.decode(value))
         elif isinstance(value, str):
             yield value
+
+
+# --- the events of a command -----------------------------------------------------------------------------------------
+
+
+_HIDDEN = ("Cf", "Lo", "Mn")  # the categories of unsafe characters that have no form, unlike a line break
+_POLICY = 'policy.set(threats="quarantine") to keep such texts out of recall instead'
+
+EmittedEvent = tuple[
+    str, int, e.EventData, str | None, str | None
+]  # stream, first position, data, project, occurred_at
+NAMES = e.used_as("name")  # a look-up by name would not find a redacted name, so a secret in a name is refused
+REPEATED = e.used_as("repeats")  # such a field repeats a text of the log, which was scanned before
+# The fields that are searched for threats. Material is never refused.
+BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
+CODED = e.used_as("coined")
+LABELS = e.used_as("label")  # a name cannot be quarantined, so a threat in such a name is refused
+EXACT = e.used_as("exact")  # nothing in these fields is redacted
+ENCODED = e.used_as("json")  # a secret in these fields is redacted within the texts of their JSON
+
+
+class Watched(Struct, frozen=True):
+    """The findings in the emitted events of a command, by the index of the event.
+
+    Attributes:
+        data: The data of the events of which a secret was taken out.
+        redactions: The secrets that were taken out, or are marked by an earlier redaction.
+        flagged: The first threat of each event that has one.
+    """
+
+    data: dict[int, e.EventData]
+    redactions: dict[int, tuple[e.Redacted, ...]]
+    flagged: list[tuple[int, ScannerHit]]
+
+
+class CommandTexts(Struct, frozen=True):
+    """The texts of a command that were scanned before its events, and the policy of its user.
+
+    Attributes:
+        policy: Returns the policy in effect.
+        large: The findings in the texts of the blobs table, by the id of the blob.
+        taken: The marks in the texts that were cleaned before the decision, by the clean text.
+    """
+
+    policy: Callable[[], PolicyState]
+    large: Mapping[str, GuardedText]
+    taken: dict[str, tuple[TakenSecret, ...]]
+
+
+def watch(guard: Guard, emitted: Sequence[EmittedEvent], texts: CommandTexts) -> Watched | None:
+    """Return the findings in the emitted events of a command; None if no text of them needs an action.
+
+    Raises:
+        RejectedError: A secret stands in a name or an exact value, or the policy refuses secrets.
+    """
+    watched = Watched({}, {}, [])
+    for at, event in enumerate(emitted):
+        data = event[2]
+        if _is_plain(guard, data):
+            continue
+        scan = _EventScan(guard, texts, data)
+        if scan.data is not data:
+            watched.data[at] = scan.data
+        if scan.redactions:
+            watched.redactions[at] = tuple(scan.redactions)
+            guard.counts.update(redaction.kind for redaction in scan.redactions)
+        if scan.found is not None:
+            watched.flagged.append((at, scan.found))
+    return watched if watched.data or watched.redactions or watched.flagged else None
+
+
+def _is_plain(guard: Guard, data: e.EventData) -> bool:
+    """Return True if no text of an event needs an action."""
+    kind = type(data)
+    if any(kind in LABELS or getattr(data, field) for field in EXACT.get(kind, ())):
+        return False
+    for field in _scanned_fields(kind):
+        value = getattr(data, field)
+        if value and value is not NOTHING and not (type(value) is str and _verdict(guard, kind, field, value).plain):
+            return False
+    return all(getattr(data, field) in KINDS for field in CODED.get(kind, ()))
+
+
+def _verdict(guard: Guard, kind: type[Any], field: str, text: str) -> GuardedText:
+    return guard.verdict_of_json(text) if field in ENCODED.get(kind, ()) else guard.verdict(text)
+
+
+class _EventScan:
+    """The scan of an event: its data without secrets, the redactions, and the first threat."""
+
+    def __init__(self, guard: Guard, texts: CommandTexts, data: Any) -> None:
+        self.data, self.redactions = data, list[e.Redacted]()
+        self.found: ScannerHit | None = None
+        self._guard, self._given, self._changes = guard, texts, dict[str, object]()
+        kind: Any = type(data)
+        self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
+        for field in _scanned_fields(kind):
+            value = getattr(data, field)
+            if not value or value is NOTHING:
+                continue
+            clean = self._clean(field, value)
+            if clean is not value:
+                redacted = self.redactions[-1].field.partition("[")[0] if self.redactions else ""
+                if field in NAMES.get(kind, ()) and redacted == field:
+                    raise secret_in_a_name(self.redactions[-1].kind)
+                self._changes[field] = clean
+        if kind in LABELS:
+            self._judge_labels([text for field in LABELS[kind] for text in _texts(getattr(data, field))])
+        for field in CODED.get(kind, ()):
+            word = getattr(data, field)
+            if isinstance(word, str) and word not in KINDS and (secret := guard.secrets(word)):
+                raise secret_in_a_name(secret[0].kind)
+        if self._changes:
+            self.data = replace(data, **self._changes)
+
+    def _clean(self, field: str, value: Any) -> Any:
+        if field in EXACT.get(type(self.data), ()):
+            large = self._given.large[value.blob] if isinstance(value, e.Blob) else self._guard.verdict(value)
+            self._judge_exact(field, large.text if isinstance(value, e.Blob) else value, large.taken)
+            return value
+        if isinstance(value, str):
+            return self._text(field, field, value)
+        if isinstance(value, tuple):
+            texts = ((f"{field}[{at}]", text) for at, text in enumerate(value))
+            clean = tuple(text if _is_id(text) else self._text(field, name, text) for name, text in texts)
+            return value if clean == value else clean
+        if isinstance(value, e.Blob):
+            verdict = self._given.large.get(value.blob)
+            if verdict is not None:
+                self._flag(field, verdict)
+                if verdict.taken and self._redacts(verdict.taken[0].kind):
+                    self._note(field, verdict.taken)
+            return value
+        return self._json(field, value) if isinstance(value, Raw) else value
+
+    def _judge_exact(self, field: str, text: str, taken: Sequence[TakenSecret]) -> None:
+        """Refuse a secret in a value: as a whole, in the texts of its JSON and under its key. The first threat is noted."""
+        secrets_in_it = list(taken)
+        key, type_ = self.data.name or "", self.data.type
+        for verdict in map(self._guard.verdict, texts_in(text, type_)):
+            self._flag(field, verdict)
+            secrets_in_it += verdict.taken
+        if self._given.policy().secrets == "off":
+            return
+        if secrets_in_it:
+            raise secret_in_value(secrets_in_it[0].kind)
+        for name, encoded in named_in(key, text, type_):
+            if kind := self._guard.kind_under(name, encoded):
+                raise secret_in_value(kind, name)
+
+    def _judge_labels(self, texts: Sequence[str]) -> None:
+        """Refuse a threat in the labels and the key of a value, each and together, and an invisible character in them."""
+        if self._given.policy().threats == "off":
+            return
+        for text in texts:
+            if hidden := next((hit[0] for hit in UNSAFE.finditer(text) if category(hit[0]) in _HIDDEN), ""):
+                raise hidden_in_a_name(threats.code_point(hidden))
+        for verdict in map(self._guard.verdict, (*texts, " ".join(texts))):
+            if verdict.found is not None:
+                raise threat_in_a_name(verdict.found)
+
+    def _text(self, field: str, name: str, text: str) -> str:
+        if not text or (verdict := _verdict(self._guard, type(self.data), field, text)).plain:
+            return text
+        self._flag(field, verdict)
+        if verdict.taken and self._redacts(verdict.taken[0].kind):
+            self._note(name, verdict.taken)
+            return verdict.text
+        if self._given.taken:
+            self._note(name, marks_of(text, self._given.taken))
+        return text
+
+    def _json(self, field: str, value: Raw) -> Raw:
+        """Return free JSON without secrets; the places of the marks count characters of the encoded JSON."""
+        decoded = msgspec.json.decode(value)
+        taken: dict[str, tuple[TakenSecret, ...]] = {}
+        clean = self._guard.cleaned(decoded, taken) if self._guard.may_have_secrets(bytes(value).decode()) else decoded
+        if field in self._watched:
+            for text in strings(clean):
+                self._flag(field, self._guard.verdict(text))
+        known = self._given.taken | taken
+        if clean != decoded and self._redacts(next(iter(taken.values()))[0].kind):
+            value, decoded = Raw(msgspec.json.encode(clean)), clean
+        if known and secrets.MARK.search(bytes(value).decode()):
+            self._note(field, marks_of_json(decoded, known))
+        return value
+
+    def _redacts(self, kind: str) -> bool:
+        """Return True if the policy redacts a secret of this kind.
+
+        Raises:
+            RejectedError: The policy refuses secrets.
+        """
+        policy = self._given.policy().secrets
+        if policy == "refuse":
+            raise RejectedError(
+                f"the text contains a secret ({kind}, by {secrets.NAME}), and the policy refuses secrets: leave it out, or "
+                'call policy.set(secrets="redact") to have secrets removed',
+                rule="secret",
+                finding=kind,
+                scanner=secrets.NAME,
+            )
+        return policy == "redact"
+
+    def _note(self, field: str, taken: Iterable[TakenSecret]) -> None:
+        redacted = (e.Redacted(field, mark.kind, mark.start, mark.end, mark.length, secrets.NAME) for mark in taken)
+        self.redactions.extend(redacted)
+
+    def _flag(self, field: str, verdict: GuardedText) -> None:
+        if self.found is None and field in self._watched:
+            self.found = verdict.found if type(self.data) in BELIEFS else verdict.in_material
+
+
+@cache
+def _scanned_fields(kind: type[Any]) -> tuple[str, ...]:
+    """Return the fields of a type of event that can bring a new text into the log."""
+    if not PLANS[kind] and kind not in CODED:
+        return ()
+    return tuple(field for field in (*PLANS[kind], *given_ids(kind.__name__)) if field not in REPEATED.get(kind, ()))
+
+
+def refused(threat: ScannerHit, subject: str | None = None) -> RejectedError:
+    """Return the error for a text that is a threat. Its message never repeats the text."""
+    return RejectedError(
+        f"the text looks like a threat and is refused ({threat.label}{threat.character and f' {threat.character}'}, by "
+        f"{threat.scanner}); say it in other words, or {_POLICY}",
+        rule="threat",
+        subject=subject,
+        finding=threat.label,
+        scanner=threat.scanner,
+    )
+
+
+def hidden_in_a_name(character: str) -> RejectedError:
+    return RejectedError(
+        f"a label or the key has the invisible character {character} in it, so that two names could look the same: leave it out",
+        rule="threat",
+        finding="invisible_unicode",
+        scanner=threats.NAME,
+    )
+
+
+def threat_in_a_name(threat: ScannerHit) -> RejectedError:
+    return RejectedError(
+        f"a label or the key looks like a threat ({threat.label}, by {threat.scanner}), and a prompt shows it: give another name",
+        rule="threat",
+        finding=threat.label,
+        scanner=threat.scanner,
+    )
+
+
+def _texts(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value or ()
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == LENGTH and is_prefix(text, text[0])

@@ -1,7 +1,7 @@
 """The scanner "threats/2": orders to a model, ways to send data out and hidden characters, found by patterns.
 
 The scanner raises an alarm and is no protection: an attacker who knows the patterns can avoid them. The first five labels are
-rubino's. The patterns match the folded text (``ledger/guards/folding.py``), in English and ten other languages.
+rubino's. The patterns match the folded text (``folding.py``), in English and ten other languages.
 
 A line that begins with a role, such as "system:", is a threat in a belief. In material, as in a chat that somebody wrote down,
 the label is a threat only before an order.
@@ -16,9 +16,9 @@ from string import ascii_lowercase, digits
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.guards.folding import INVISIBLE, is_typographic, views
-from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
-from ledger.guards.patterns import ScannerPattern, read
+from ledger.domain.scan.folding import INVISIBLE, is_typographic, views
+from ledger.domain.scan.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
+from ledger.domain.scan.patterns import ScannerPattern, read
 
 NAME = "threats/2"
 SPAN = 160  # the most characters of a match that a finding covers

@@ -18,11 +18,10 @@ from itertools import chain
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.domain.text import MARK_BEGINS
-from ledger.guards import spoken
-from ledger.guards.letters import Sieve, as_bytes, has_digits, words
-from ledger.guards.patterns import ScannerPattern, part, read
-from ledger.guards.spoken import is_example
+from ledger.domain.scan import spoken
+from ledger.domain.scan.letters import Sieve, as_bytes, has_digits, words
+from ledger.domain.scan.patterns import MARK_BEGINS, ScannerPattern, part, read
+from ledger.domain.scan.spoken import is_example
 
 NAME = "secrets/1"
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from ledger.domain.late import late
-from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
+from ledger.domain.scan.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
 
 DEPTH = 2  # so an encoded text within an encoded text is still read
 PIECES = 16  # the most encoded pieces of a text that are decoded

@@ -1,0 +1,1 @@
+"""The scan of a text for secrets and threats."""

@@ -7,7 +7,6 @@ commands for which the signature is not enough. Data goes to stdout, messages to
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from contextlib import suppress
 
 from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
-from ledger.cli.calling import Progress, ShellCall, hint_at_others, invoke, opened, progress_of
+from ledger.cli.calling import Progress, ShellCall, call_by_hand, hint_at_others, invoke, opened, progress_of
 from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
 from ledger.cli.shell_words import in_shell
@@ -78,15 +77,15 @@ def _run(words: Sequence[str]) -> int:
 def _answer(call: ShellCall, progress: Progress | None) -> object:
     """Make the call and return the answer."""
     if call.method.area == HAND:
-        return call.method.function(call, **call.parameters, **progress_of(call, progress))
+        return call_by_hand(call.method.function, call, {**call.parameters, **progress_of(call, progress)})
     if (change := CHANGED.get(call.method.key)) is not None:
-        parameters = inspect.signature(change.run).parameters
+        parameters = call.method._replace(function=change.run).names
         added = {
             name: call.parameters.pop(name)
             for name in parameters
             if name in call.parameters and name not in call.method.names - set(change.drop)
         }
-        return change.run(call, **added, **({"progress": progress} if "progress" in parameters else {}))
+        return call_by_hand(change.run, call, {**added, **({"progress": progress} if "progress" in parameters else {})})
     if call.method.key in OF_THE_FILE:
         arguments = {**call.arguments, "path": call.settings.path}
         if "settings" in call.method.names:

@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from ledger.cli import asking
 from ledger.cli.agents import install, uninstall
 from ledger.cli.calling import (
@@ -61,19 +64,20 @@ class CommandChange(NamedTuple):
 # --- erase and hold --------------------------------------------------------------------------------------------------
 
 
-def erase(
-    call: ShellCall,
-    subject: str | int | None = None,
-    *,
-    project: str | None = None,
-    session: str | None = None,
-    document: str | None = None,
-    everything: bool = False,
-    fields: Sequence[str] = (),
-    spans: Sequence[str] = (),
-    phrases: Sequence[str] = (),
-    yes: bool = False,
-) -> object:
+class EraseOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command ``erase``."""
+
+    project: str | None = None
+    session: str | None = None
+    document: str | None = None
+    everything: bool = False
+    fields: Sequence[str] = ()
+    spans: Sequence[str] = ()
+    phrases: Sequence[str] = ()
+    yes: bool = False
+
+
+def erase(call: ShellCall, subject: str | int | None = None, *, options: EraseOptions) -> object:
     """Erase after a question to the person at the terminal.
 
     Args:
@@ -87,16 +91,17 @@ def erase(
         phrases: Of one event: only these words, wherever the event has them; may be given again.
         yes: Do not ask for a confirmation; without a terminal, an erasure needs this.
     """
-    target = _subject(subject, project, session, document, everything=everything)
-    if fields or spans or phrases:
+    target = _subject(subject, options.project, options.session, options.document, everything=options.everything)
+    if options.fields or options.spans or options.phrases:
         if not isinstance(target, int):
             raise RejectedError("--fields, --spans and --phrases need a position as the subject")
-        target = Event(target, tuple(fields), tuple(_span(text) for text in spans), tuple(phrases))
+        spans = tuple(_span(text) for text in options.spans)
+        target = Event(target, tuple(options.fields), spans, tuple(options.phrases))
     elif isinstance(target, int):
         target = Event(target)
     arguments = {**call.arguments, "subject": target}
     with opened(call) as ledger:
-        if not arguments["dry_run"] and not yes:
+        if not arguments["dry_run"] and not options.yes:
             trial: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
@@ -111,8 +116,8 @@ def erase(
                 if any(not erased.choice for erased in getattr(plan, name))
             ]
             if undecided:
-                options = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
-                raise RejectedError(f"nothing was erased: other events hold these texts too, so choose {options}")
+                choices = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
+                raise RejectedError(f"nothing was erased: other events hold these texts too, so choose {choices}")
             if not asking.is_confirmed("Erase this for good?"):
                 raise Stopped("nothing was erased")
         with stopped_by_signals() as stop:
@@ -238,20 +243,20 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
     return list(files.items()), errors
 
 
-def import_from(
-    call: ShellCall,
-    path: Path,
-    *,
-    kind: str | None = None,
-    project: str | None = None,
-    since: str | None = None,
-    limit: int | None = None,
-    zone: str | None = None,
-    channel: Channel | None = None,
-    dry_run: bool = False,
-    timeout: float | None = None,
-    progress: Progress | None = None,
-) -> object:
+class ImportOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command ``import``."""
+
+    kind: str | None = None
+    project: str | None = None
+    since: str | None = None
+    limit: int | None = None
+    zone: str | None = None
+    channel: Channel | None = None
+    dry_run: bool = False
+    timeout: float | None = None
+
+
+def import_from(call: ShellCall, path: Path, *, options: ImportOptions, progress: Progress | None = None) -> object:
     """Import conversations and memories from the files of another program; importing them again adds nothing.
 
     Args:
@@ -268,20 +273,7 @@ def import_from(
     from ledger.importers import import_from as importing
 
     with _file_of(path) as file, opened(call, readonly=False) as ledger, stopped_by_signals() as stop:
-        return importing(
-            ledger,
-            file,
-            kind=kind,
-            project=project,
-            since=since,
-            limit=limit,
-            zone=zone,
-            channel=channel,
-            dry_run=dry_run,
-            timeout=timeout,
-            cancel=stop,
-            progress=progress,
-        )
+        return importing(ledger, file, cancel=stop, progress=progress, **asdict(options))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ledger.cli.methods import OF_A_SESSION, Method
+from ledger.cli.methods import OF_A_SESSION, Method, options_type
 from ledger.cli.output import Usage, progress_bar, say
 from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -135,6 +135,16 @@ def stopped_by_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def call_by_hand(function: Callable[..., object], call: ShellCall, values: Mapping[str, object]) -> object:
+    """Call a command written by hand with the values of its parameters, as its options object where it takes one."""
+    kind = options_type(function)
+    if kind is None:
+        return function(call, **values)
+    options = {name: value for name, value in values.items() if name in kind.__struct_fields__}
+    others = {name: value for name, value in values.items() if name not in options}
+    return function(call, options=kind(**options), **others)
 
 
 def progress_of(call: ShellCall, progress: Progress | None) -> dict[str, Progress | None]:

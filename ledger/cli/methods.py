@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, get_args, get_origin
 
+from msgspec import Struct
+
 from ledger.cli.docstrings import Doc, doc_of
 from ledger.types import Page
 
+OPTIONS = "options"  # the parameter of a command written by hand that has many options: a struct of them
 AREAS = {  # the namespaces of a ledger with their classes
     "memories": "ledger.memories.api:Memories",
     "interactions": "ledger.interactions.api:Interactions",
@@ -94,9 +99,17 @@ class Method(NamedTuple):
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters without ``self`` and ``call``."""
+        """Return the parameters without ``self`` and ``call``; the fields of an options object in its place."""
         parameters = inspect.signature(self.function).parameters.values()
-        return [parameter for parameter in parameters if parameter.name not in ("self", "call")]
+        chosen = [parameter for parameter in parameters if parameter.name not in ("self", "call")]
+        return list(itertools.chain.from_iterable(map(self._expanded, chosen)))
+
+    def _expanded(self, parameter: inspect.Parameter) -> list[inspect.Parameter]:
+        kind = options_type(self.function) if parameter.name == OPTIONS else None
+        if kind is None:
+            return [parameter]
+        fields = inspect.signature(kind).parameters.values()
+        return [field.replace(annotation=kind.__annotations__[field.name]) for field in fields]
 
     @property
     def names(self) -> set[str]:
@@ -143,6 +156,12 @@ class Method(NamedTuple):
     @property
     def progresses(self) -> bool:
         return "progress" in self.names
+
+
+def options_type(function: Callable[..., object]) -> type[Struct] | None:
+    """Return the struct that a command written by hand takes as its ``options``, or None."""
+    kind: object = vars(sys.modules[function.__module__]).get(str(function.__annotations__.get(OPTIONS)))
+    return kind if isinstance(kind, type) and issubclass(kind, Struct) else None
 
 
 def cli_name(name: str) -> str:

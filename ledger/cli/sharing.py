@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
+
 from ledger.cli.calling import ShellCall
 from ledger.cli.output import Usage
+
+
+class SharedOptions(Struct, frozen=True, kw_only=True):
+    """The options of the command ``shared``."""
+
+    log: str | None = None
+    tenant: str | None = None
+    role: str | None = None
+    only_tenant: str | None = None
+    reason: str | None = None
+    max_behind: float = 60.0
+    version: int | None = None
 
 
 def shared(
@@ -13,13 +27,7 @@ def shared(
     action: Literal["prepare", "share", "rejoin", "replicas", "check", "forget"],
     machine: str | None = None,
     *,
-    log: str | None = None,
-    tenant: str | None = None,
-    role: str | None = None,
-    only_tenant: str | None = None,
-    reason: str | None = None,
-    max_behind: float = 60.0,
-    version: int | None = None,
+    options: SharedOptions,
 ) -> object:
     """Prepare a database for logs that machines share, share the log of --db, or look after the machines that follow a log.
 
@@ -40,17 +48,18 @@ def shared(
     from ledger import shared as administration
     from ledger.log.shared.opening import check_driver
 
-    url = log or call.settings.log_url
+    url = options.log or call.settings.log_url
     if not url:
         raise Usage("the URL of the database is missing: --log postgresql://… (or LEDGER_LOG_URL)")
     check_driver(url)
     if action == "prepare":
-        return {"version": administration.prepare(url, role=role or "", only_tenant=only_tenant or "", version=version)}
+        role, only_tenant = options.role or "", options.only_tenant or ""
+        return {"version": administration.prepare(url, role=role, only_tenant=only_tenant, version=options.version)}
     if action == "rejoin":
         return administration.rejoin(call.settings.path, url)
     if action == "check":
-        return administration.check(call.settings.path, url, max_behind=max_behind)
-    tenant = tenant or call.settings.log_tenant
+        return administration.check(call.settings.path, url, max_behind=options.max_behind)
+    tenant = options.tenant or call.settings.log_tenant
     if not tenant:
         raise Usage(f"{action} needs the name of the log: --tenant (or LEDGER_LOG_TENANT)")
     if action == "share":
@@ -67,7 +76,7 @@ def shared(
             }
             for replica in administration.replicas(url, tenant)
         ]
-    if machine is None or reason is None:
+    if machine is None or options.reason is None:
         raise Usage("forget needs the name of a machine, and --reason")
-    administration.forget(url, tenant, machine, reason=reason)
+    administration.forget(url, tenant, machine, reason=options.reason)
     return {"forgotten": machine}

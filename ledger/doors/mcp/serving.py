@@ -58,25 +58,7 @@ def serve(
         )
     if read_only and reviewer:
         raise RejectedError("a reviewer decides, which writes: give --read-only or --reviewer")
-    if http is None and without_token:
-        raise RejectedError(
-            "--without-token is for --http; over stdio the person starts the server and no token is needed"
-        )
-    if http is None and names:
-        raise RejectedError("--name is for --http: over stdio no request names a host")
-    host, port = address(http or "", PORT, is_named=bool(names))
-    own_names(host, port, names)  # refuses a name before anything listens
-    if http is not None and without_token and not is_loopback(host):
-        raise RejectedError(
-            f"without tokens only a loopback address may be served, and {host} is none; `memory-ledger token make NAME` makes "
-            "a token"
-        )
-    if http is not None and not without_token and settings.names_user:
-        raise RejectedError(
-            "over HTTP each token names its user, so --user (or LEDGER_USER) says nothing; make a token with "
-            "`memory-ledger token make NAME --user …`, or serve one user with --without-token"
-        )
-
+    host, port = _address(settings, http, names, without_token=without_token)
     sockets = listen(host, port) if http is not None else []
 
     async def run() -> None:
@@ -105,6 +87,29 @@ def serve(
 
     with closing_all(sockets):
         asyncio.run(run())
+
+
+def _address(settings: Settings, http: str | None, names: Sequence[str], *, without_token: bool) -> tuple[str, int]:
+    """Return the host and the port to listen on; refuse options that do not go together, before anything listens."""
+    if http is None and without_token:
+        raise RejectedError(
+            "--without-token is for --http; over stdio the person starts the server and no token is needed"
+        )
+    if http is None and names:
+        raise RejectedError("--name is for --http: over stdio no request names a host")
+    host, port = address(http or "", PORT, is_named=bool(names))
+    own_names(host, port, names)
+    if http is not None and without_token and not is_loopback(host):
+        raise RejectedError(
+            f"without tokens only a loopback address may be served, and {host} is none; `memory-ledger token make NAME` makes "
+            "a token"
+        )
+    if http is not None and not without_token and settings.names_user:
+        raise RejectedError(
+            "over HTTP each token names its user, so --user (or LEDGER_USER) says nothing; make a token with "
+            "`memory-ledger token make NAME --user …`, or serve one user with --without-token"
+        )
+    return host, port
 
 
 def _close_on_signals(ledger: AsyncLedger) -> None:

@@ -129,11 +129,7 @@ def fit(
     Raises:
         RejectedError: ``budget`` (rule "budget") or ``tail`` (rule "tail") is below 1.
     """
-    for name, value in (("budget", budget), ("tail", tail)):
-        if value < 1:
-            raise RejectedError(
-                f"the {name} must be at least 1, and {value:,} was asked", rule=name, limit=1, requested=value
-            )
+    _check_bounds(budget=budget, tail=tail)
     window = (item for item in newest_first if not item.is_summary)
     share = min(kept, _tokens(summaries))
     turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
@@ -157,37 +153,66 @@ def fit(
         dropped += [] if beginning.fits else [last]
     if beginning.fits:
         older[len(older) - beginning.known :] = beginning.items
-        cut = [item for item in beginning.items if item.position in beginning.shortened]
-        sizes |= {item.position: item.tokens for item in cut}
-        reasons += ["message_shortened"] if any(_is_plain(item) for item in cut) else []
-        reasons += ["step_shortened"] if any(not _is_plain(item) for item in cut) else []
-    chosen = sorted([*fitting, *older, *messages], key=lambda item: (item.place, item.position))
-    unaccepted = _unaccepted_start(chosen, [*evicted, *(drop.item for drop in dropped)])
-    dropped += [DroppedItem(item, "unsafe_start") for item in chosen[unaccepted]]
-    unsafe = bool(chosen[unaccepted])
-    del chosen[unaccepted]
-    items, orphans = paired(chosen)
-    reasons += [
-        *(["results_shortened"] if results_shortened else []),
-        *(["excerpts_shortened"] if excerpts_shortened else []),
-        *(["turn_trimmed"] if not whole else []),
-        *(["summaries_evicted"] if evicted else []),
-        *(["unsafe_start"] if unsafe else []),
-        *(["mid_turn"] if _is_mid_turn(items) else []),
-        *(["orphan_result"] if orphans or _lost(chosen, items, "results") else []),
-        *(["unanswered_call"] if _lost(chosen, items, "calls") else []),
-    ]
-    total = _tokens(items)
-    return Fitted(
-        items=items,
-        tokens=total,
-        over_budget=total > budget,
-        reasons=tuple(reasons),
-        dropped=(*dropped, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
-        shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
-        summaries_evicted=len(evicted),
+        sizes |= {item.position: item.tokens for item in beginning.cut}
+        reasons += beginning.reasons
+    signs = {
+        "results_shortened": results_shortened,
+        "excerpts_shortened": excerpts_shortened,
+        "turn_trimmed": not whole,
+        "summaries_evicted": bool(evicted),
+    }
+    return _accepted(
+        [*fitting, *older, *messages],
+        dropped,
+        evicted,
+        budget=budget,
+        reasons=[*reasons, *(reason for reason, holds in signs.items() if holds)],
+        sizes=sizes,
         looked_at=turn.looked_at + len(older) + (last is not None and not beginning.fits) + len(beginning.read),
     )
+
+
+def _accepted(
+    items: Iterable[WindowItem],
+    dropped: list[DroppedItem],
+    evicted: Sequence[WindowItem],
+    *,
+    budget: int,
+    reasons: Sequence[str],
+    sizes: Mapping[int, int],
+    looked_at: int,
+) -> Fitted:
+    """Return the chosen items in order, without those that no provider accepts."""
+    chosen = sorted(items, key=lambda item: (item.place, item.position))
+    unaccepted = _unaccepted_start(chosen, [*evicted, *(drop.item for drop in dropped)])
+    unsafe = [DroppedItem(item, "unsafe_start") for item in chosen[unaccepted]]
+    del chosen[unaccepted]
+    kept, orphans = paired(chosen)
+    signs = {
+        "unsafe_start": bool(unsafe),
+        "mid_turn": _is_mid_turn(kept),
+        "orphan_result": bool(orphans) or _lost(chosen, kept, "results"),
+        "unanswered_call": _lost(chosen, kept, "calls"),
+    }
+    total = _tokens(kept)
+    return Fitted(
+        items=kept,
+        tokens=total,
+        over_budget=total > budget,
+        reasons=(*reasons, *(reason for reason, holds in signs.items() if holds)),
+        dropped=(*dropped, *unsafe, *orphans, *(DroppedItem(item, "summaries_evicted") for item in evicted)),
+        shortened={item.position: sizes[item.position] for item in kept if item.position in sizes},
+        summaries_evicted=len(evicted),
+        looked_at=looked_at,
+    )
+
+
+def _check_bounds(**least_one: int) -> None:
+    for name, value in least_one.items():
+        if value < 1:
+            raise RejectedError(
+                f"the {name} must be at least 1, and {value:,} was asked", rule=name, limit=1, requested=value
+            )
 
 
 def _older(
@@ -325,6 +350,16 @@ class Beginning(Struct, frozen=True):
     @property
     def fits(self) -> bool:
         return bool(self.items)
+
+    @property
+    def cut(self) -> list[WindowItem]:
+        """Return the items that were cut to the room."""
+        return [item for item in self.items if item.position in self.shortened]
+
+    @property
+    def reasons(self) -> list[str]:
+        shortened = {"message_shortened" if _is_plain(item) else "step_shortened" for item in self.cut}
+        return sorted(shortened)  # "message_shortened" stands first
 
 
 def _beginning(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ledger.core.call import answer_of
-from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
+from ledger.domain.confidence import ONE
 from ledger.domain.policy import PolicyState
 from ledger.memories.answers import Belief, Memory, Relation
 from ledger.memories.state import Edge, MemoryState
@@ -39,7 +39,7 @@ def memory(
         Memory,
         state,
         project=names.get(state.project or "", state.project),
-        confidence=confidence_rules.shown(state.confidence),
+        confidence=state.confidence / ONE,
         relations=tuple(map(_relation, state.edges)) if state.edges else (),
         metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
         decay_rule=decay_rule,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from ledger.models.port import MODEL
 from ledger.vectors import part as vector_part
 
 
@@ -67,11 +68,11 @@ def secret(ledger: Any) -> str:
 
 
 def model(ledger: Any) -> Any:
-    return inside(ledger).model
+    return inside(ledger).parts.get(MODEL)
 
 
 def set_model(ledger: Any, model: Any) -> None:
-    inside(ledger).model = model
+    inside(ledger).parts.bring(MODEL, model)
 
 
 def vectors(ledger: Any) -> Any:

@@ -618,7 +618,7 @@ def test_a_drawn_out_word_a_number_and_nucleotides_are_no_base64(drawn: str) -> 
 
 def test_a_first_note_compiles_no_pattern_that_it_has_no_text_for() -> None:
     code = (
-        "from ledger.guards import secrets, threats; text = 'The user prefers green tea to coffee.';"
+        "from ledger.domain.scan import secrets, threats; text = 'The user prefers green tea to coffee.';"
         "secrets.scan(text), threats.scan(text);"
         "print(sum('compiled' in vars(each) for each in (*secrets.patterns(), *threats.patterns())))"
     )

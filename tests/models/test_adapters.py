@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from ledger import Ledger, ModelError, RejectedError, Settings
 from ledger.models.adapters import Hosted, model_named
 from ledger.models.asking import ask
-from ledger.models.port import ModelAnswer, ModelRequest
+from ledger.models.port import SUMMARIZER, ModelAnswer, ModelRequest
 
 pytest.importorskip("pydantic_ai")
 
@@ -295,7 +295,7 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
         )
     off = Settings.load(model="local:small", model_base_url=server.url, summaries=False)
     with Ledger.open(tmp_path / "memory.db", settings=off) as ledger:
-        assert probe.model(ledger) is not None and probe.inside(ledger).summarizer is None
+        assert probe.model(ledger) is not None and probe.inside(ledger).parts.get(SUMMARIZER) is None
 
 
 def test_without_a_model_no_socket_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ from ledger.log.integrity import ErasedContents, check_chain
 from ledger.log.writing import Writing
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
+from ledger.vectors.part import SEARCH
 from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
 from projections.search import memory_hits as search
@@ -684,7 +685,7 @@ def measure_vectors(options: Options) -> list[Figure]:
                 ledger.remember(f"{number} {texts.words(10)}")
         made = lasting(lambda: ledger.vectors.update(batch_size=1_000))
         engine = inside.engine(ledger)
-        search = engine.vectors
+        search = engine.parts.get(SEARCH)
         assert search is not None
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")

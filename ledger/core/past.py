@@ -46,7 +46,7 @@ class PastEngine(ReadingEngine):
         self._store = present.store
         self.times: Times = present.times
         self.counter: Counter = present.counter
-        self.parts = present.parts
+        self.parts = present.parts.of_reads()
         self.patterns: NamePatterns = present.patterns
         self.own: Own | None = present.own
 

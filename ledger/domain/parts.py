@@ -8,10 +8,11 @@ T = TypeVar("T")
 
 
 class LedgerPart(Generic[T]):
-    """The name of a part; the feature that brings the part defines it."""
+    """The name of a part; the feature that brings the part defines it. Reads of a past moment have the parts ``for_reads``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, for_reads: bool = False) -> None:
         self.name = name
+        self.for_reads = for_reads
 
 
 class Parts:
@@ -25,6 +26,14 @@ class Parts:
         found: Any = self._parts.get(part)
         kept: T | None = found
         return kept
+
+    def of_reads(self) -> Parts:
+        """Return the parts that a read needs, without those that only commands use."""
+        chosen = Parts()
+        for part, value in self._parts.items():
+            if part.for_reads:
+                chosen.bring(part, value)
+        return chosen
 
     def bring(self, part: LedgerPart[T], value: T | None) -> None:
         self._parts[part] = value

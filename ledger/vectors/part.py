@@ -9,4 +9,4 @@ from ledger.domain.parts import LedgerPart
 if TYPE_CHECKING:
     from ledger.vectors.embedding import VectorSearch
 
-SEARCH: LedgerPart[VectorSearch] = LedgerPart("vectors")
+SEARCH: LedgerPart[VectorSearch] = LedgerPart("vectors", for_reads=True)

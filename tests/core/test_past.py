@@ -9,6 +9,7 @@ import pytest
 from ledger import RejectedError
 from ledger.api import Ledger, PastLedger
 from ledger.domain.errors import ReadOnlyError
+from ledger.models.port import MODEL
 from tests import probe
 
 READS = {
@@ -82,12 +83,13 @@ def test_a_recall_above_the_cap_is_refused_and_not_cut(tmp_path: Path) -> None:
 
 
 def test_the_past_has_each_part_that_a_read_needs_and_no_part_that_writes(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+    with Ledger.open(tmp_path / "memory.db", user="ada", model=lambda request: "") as ledger:
         live, past = probe.inside(ledger), probe.inside(ledger.at(1))
         (reading,) = {type(live).__base__} & {type(past).__base__}
         shared = {name for name in (*dir(reading), *reading.__annotations__) if not name.startswith("_")}
         assert {name for name in shared if not (hasattr(live, name) and hasattr(past, name))} == set()
-        writing = {"close", "clock", "model", "random", "scanners", "store", "summarizer", "writer"}
+        assert probe.model(ledger) is not None and past.parts.get(MODEL) is None
+        writing = {"close", "clock", "random", "scanners", "store", "writer"}
         assert (
             {name for name in writing if not hasattr(live, name)}
             == {name for name in writing if hasattr(past, name)}

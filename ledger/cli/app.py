@@ -15,7 +15,7 @@ from contextlib import suppress
 from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
 from ledger.cli.calling import Progress, ShellCall, call_by_hand, hint_at_others, invoke, opened, progress_of
-from ledger.cli.methods import OF_THE_FILE
+from ledger.cli.methods import OF_THE_FILE, Method
 from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
 from ledger.cli.shell_words import in_shell
 from ledger.domain.errors import LedgerError, NotFoundError
@@ -79,7 +79,7 @@ def _answer(call: ShellCall, progress: Progress | None) -> object:
     if call.method.area == HAND:
         return call_by_hand(call.method.function, call, {**call.parameters, **progress_of(call, progress)})
     if (change := CHANGED.get(call.method.key)) is not None:
-        parameters = call.method._replace(function=change.run).names
+        parameters = Method(HAND, call.method.name, change.run, of_the_past=False).names
         added = {
             name: call.parameters.pop(name)
             for name in parameters

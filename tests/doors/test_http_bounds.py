@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -231,6 +230,7 @@ def test_a_port_in_use_is_one_line_and_exit_code_1_and_no_ledger_is_made(tmp_pat
 
 def test_1_100_silent_sockets_stop_no_server_and_fill_no_log(path: Path, token: str) -> None:
     """The server runs in a process of its own, under a limit of 512 open files."""
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 1_400:
         pytest.skip("the limit of open files is too low for so many sockets")

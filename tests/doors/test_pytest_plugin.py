@@ -452,7 +452,7 @@ def test_an_installed_plugin_works_in_workers_and_loads_nothing_before_it_is_use
 
 
 def test_the_tests_of_the_page_are_run_and_fail_as_it_shows(project: pytest.Pytester) -> None:
-    page = (ROOT / "ledger" / "docs" / "testing.md").read_text(encoding="utf-8")
+    page = (ROOT / "ledger" / "docs" / "testing.md").read_text(encoding="utf-8").partition("\n---\n")[0]
     (project.path / "test_page.py").write_text(
         "\n\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)), encoding="utf-8"
     )

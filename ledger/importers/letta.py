@@ -48,7 +48,7 @@ def records(source: Source) -> Iterator[Record]:
             if text_of(agent.get("agent_type")).startswith(_BACKGROUND):
                 source.skip("the messages of an agent that works in the background")
             else:
-                yield from _Conversation(source, agent).turns()
+                yield from _AgentMessages(source, agent).turns()
         for block in _objects(source, part, found.get("blocks") if is_list else found.get("core_memory")):
             yield from _block(source, block, found.get("created_at"))
         for key in sorted(found.keys() - _KEYS) if is_list else ():
@@ -87,7 +87,7 @@ def _block(source: Source, block: Object, exported_at: object) -> Iterator[Moved
             )
 
 
-class _Conversation:
+class _AgentMessages:
     """The messages of an agent, which become turns: a prompt with the answers until the next one."""
 
     def __init__(self, source: Source, agent: Object) -> None:

@@ -69,7 +69,7 @@ def records(source: Source) -> Iterator[Record]:
             source.skip("a file that is no database of picoclaw")
             continue
         for conversation in source.select(part, "SELECT * FROM conversations ORDER BY conversation_id"):
-            yield from _Conversation(source, part, conversation).records()
+            yield from _PicoclawSession(source, part, conversation).records()
         source.meet_tables(part, _TABLES)
         source.read_bytes += part.size
 
@@ -79,7 +79,7 @@ def _is_seahorse(source: Source, part: Part) -> bool:
     return has_summaries and "session_key" in source.columns(part, "conversations")
 
 
-class _Conversation:
+class _PicoclawSession:
     """A conversation that is being read, with the keys of its messages."""
 
     def __init__(self, source: Source, part: Part, row: Object) -> None:

@@ -269,8 +269,8 @@ def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str
             work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
         return state.id
 
-    conversation.writer.run("session.summaries.restore", asker, body, (conversation.name, id, reason))
-    return summary_now_of(conversation, id)
+    outcome = conversation.writer.run("session.summaries.restore", asker, body, (conversation.name, id, reason))
+    return replace(summary_now_of(conversation, id), replayed=outcome.replayed)
 
 
 def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:

@@ -303,7 +303,7 @@ def test_a_candidate_that_is_true_no_longer_ends_without_having_been_active(ledg
     assert ledger.restore(boat.id).status == "candidate"
 
 
-def test_a_proposed_successor_replaces_a_candidate_at_once_and_an_active_memory_when_it_is_promoted(
+def test_a_proposed_successor_replaces_a_candidate_at_once_and_an_active_memory_later(
     ledger: Ledger,
 ) -> None:
     porto, tea = ledger.propose("Ada lives in Porto."), ledger.remember(TEA)

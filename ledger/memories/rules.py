@@ -196,7 +196,7 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return _correction(correct, memory)
         case SetValidity() as validity, "candidate" | "active":
             return _validity(validity, memory)
-        case Supersede(by, valid_to, reason, rule), "candidate" | "active":
+        case Supersede(by, valid_to, reason, rule), status if status in _replaceable(rule):
             return [MemorySuperseded(by, valid_to, reason, rule)]
         case Invalidate(reason), "active":
             return [MemoryInvalidated(reason)]
@@ -218,6 +218,11 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return []
         case _:
             raise refusal(command, memory)
+
+
+def _replaceable(rule: str | None) -> tuple[str, ...]:
+    """Return the statuses from which a memory is superseded; a rule (merge, conflict, decay) compares active memories alone."""
+    return ("candidate", "active") if rule is None else ("active",)
 
 
 def refusal(command: Struct, memory: MemoryState) -> RejectedError:
@@ -368,7 +373,6 @@ _NEEDS: dict[type[EventData], tuple[str, ...]] = {
     MemoryPromoted: ("candidate", "active"),
     MemoryRejected: ("candidate", "invalid"),
     MemoryReinforced: ("active",),
-    MemorySuperseded: ("candidate", "active"),
     MemoryInvalidated: ("active", "invalid"),
     MemoryRetracted: ("candidate", "active", "retracted"),
     MemoryRestored: ("candidate", "active", *HIDDEN),
@@ -383,4 +387,5 @@ def admits(memory: MemoryState | None, data: EventData) -> bool:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:
         return (data.valid_from or memory.valid_from) < data.valid_to
-    return (memory.underlying or memory.status) in _NEEDS.get(type(data), STATUSES)
+    needed = _replaceable(data.rule) if isinstance(data, MemorySuperseded) else _NEEDS.get(type(data), STATUSES)
+    return (memory.underlying or memory.status) in needed

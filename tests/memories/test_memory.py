@@ -294,13 +294,22 @@ def test_only_a_capture_makes_sense_on_nothing() -> None:
 
 def test_each_status_rejects_the_events_that_cannot_follow_after_an_undo() -> None:
     wrong = {
-        "candidate": {"MemoryReinforced", "MemoryInvalidated"},
+        "candidate": {"MemoryReinforced", "MemorySuperseded", "MemoryInvalidated"},  # this one supersedes by a rule
         "active": {"MemoryRejected"},
     }
     for status, names in wrong.items():
         assert {
             name for name in (*CHANGES, "MemoryRestored") if not admits(memory(status=status), EVENTS[name])
         } == names
+
+
+def test_only_a_persons_word_replaces_a_candidate() -> None:
+    event = e.MemorySuperseded(OTHER_MEMORY, LATER, "", None)
+    assert admits(memory(status="candidate"), event) and admits(memory(status="active"), event)
+    by_rule = replace(event, rule="merge/1")
+    assert not admits(memory(status="candidate"), by_rule) and admits(memory(status="active"), by_rule)
+    with pytest.raises(RejectedError, match="is candidate"):
+        decide(Supersede(OTHER_MEMORY, LATER, "", "merge/1"), memory(status="candidate"))
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

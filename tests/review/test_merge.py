@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from absence import absent
 
-from ledger import Ledger, NotFoundError, RejectedError
+from ledger import DependentsError, Ledger, NotFoundError, RejectedError
 
 LONG = "The user drinks two cups of dark roast coffee every single morning before going to work"
 NEAR = "The user drinks two cups of dark roast coffee every morning before going to work"
@@ -258,6 +258,19 @@ def test_an_undo_of_a_member_takes_the_merge_along(ledger: Ledger, pair: tuple[s
     report = ledger.undo(ledger.history.audit(subject=pair[0], type="MemoryCaptured")[0].position, cascade=True)
     assert len(report.commands) == 2
     assert contents(ledger) == {NEAR}
+
+
+def test_an_undo_of_a_members_promotion_takes_the_merge_along(ledger: Ledger) -> None:
+    """Only active memories are merged: without its promotion the text of a candidate must not stay in an active memory."""
+    idea, kept = ledger.propose("The harbour opens at six.", channel="web"), ledger.remember("The harbour opens at 6.")
+    promoted = ledger.promote(idea.id)
+    merged = ledger.merges.combine([idea.id, kept.id], content="The harbour opens at six (6).")
+    with pytest.raises(DependentsError):
+        ledger.undo(promoted.position)
+    ledger.undo(promoted.position, cascade=True)
+    assert [ledger.memories.get(each.id).status for each in (idea, kept)] == ["candidate", "active"]
+    with pytest.raises(NotFoundError):
+        ledger.memories.get(merged.id)
 
 
 def test_an_earlier_moment_knows_the_proposal_as_it_was(ledger: Ledger, pair: tuple[str, str]) -> None:

@@ -22,7 +22,7 @@ from ledger import Ledger
 seconds = [now() - started]
 import ledger.erasure.rules, ledger.memories.rules
 started = now()
-from ledger.guards.guarding import Guard
+from ledger.core.guarding import Guard
 Guard().verdict({TEXT!r})
 seconds.append(now() - started)
 for name in ("first.db", "second.db"):

@@ -33,7 +33,8 @@ def run(
 ) -> Result:
     where = [] if db is None else ["--db", str(db)]
     given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin or b""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    streams = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True) for _ in range(2))
+    out, err = streams  # as the command makes them, on every system
     variables = {name: value for name, value in os.environ.items() if name != "LEDGER_PATH"}
     with (
         mock.patch.dict(os.environ, variables | {"COLUMNS": "80", **(environment or {})}, clear=True),

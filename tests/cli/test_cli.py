@@ -183,7 +183,7 @@ def test_a_life_of_an_observation_in_json(db: str) -> None:
     for arguments, code in (
         (["observations", "get", "o_0000"], 3),
         (["observations", "add", "Text."], 2),
-        (["observations", "add", "Text.", cup, "--confidence", "0.1"], 4),
+        (["observations", "add", "Text.", cup, "--confidence", "1.1"], 4),
         (["observations", "withdraw", "m_0000"], 3),
         (["observations", "list", "--trends", "up"], 2),
         (["observations", "withdraw"], 2),

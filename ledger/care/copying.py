@@ -10,7 +10,7 @@ from hashlib import sha256
 from ledger.core.reads import WRITER, blobs_named, is_for_newer_writers, least
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.copies import Later
 from ledger.log.envelope import COLUMNS, GENESIS
 from ledger.log.event_store import EventStore, LogRow
@@ -46,7 +46,7 @@ def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[La
 def erasing_before(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
     """Yield the erasures that have a target at or before a position."""
     for row in rows:
-        event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
+        event = registry.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
         if any(target.position <= position for target in getattr(event.data, "targets", ())):
             yield row, event
 
@@ -176,7 +176,7 @@ def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
             if newer:
                 break
             try:
-                event = mapper.decode(row.position, *_event(row))
+                event = registry.decode(row.position, *_event(row))
             except DamagedError:
                 event = None
             if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):

@@ -31,7 +31,7 @@ from ledger.domain.name_patterns import NamePatterns
 from ledger.domain.scan.scanner import Scanner
 from ledger.domain.text import one_of
 from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.envelope import GENESIS
 from ledger.log.event_store import EventStore
 from ledger.log.making import remove_unfinished
@@ -425,7 +425,7 @@ def held_by_another(connection: sqlite3.Connection) -> str:
     """Return the part of a file that belongs to an application of the eventsourcing library, or ""."""
     first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
     owner_words = "an application of the eventsourcing library"
-    if first is not None and mapper.is_foreign(first[0]):
+    if first is not None and registry.is_foreign(first[0]):
         return f"the log of {owner_words}, whose first event is a {first[0]:.60}, and is no ledger"
     theirs = [name for name in ("stored_snapshots", "tracking") if exists(connection, name)] if first is None else []
     return f"the table {theirs[0]} of {owner_words}, so no ledger can begin there" if theirs else ""

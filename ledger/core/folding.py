@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger.core.reads import READER, WRITER, decode_range, last_upgrade, least, read_blob, read_event, read_streams
 from ledger.domain.errors import DamagedError, NewerFormatError, UnknownEventError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, LedgerBranched, LedgerCreated, Unknown
-from ledger.log import mapper, sqlite_files
+from ledger.log import registry, sqlite_files
 from ledger.log.reading import read_tip
 from projections.core import as_of, shadow
 from projections.core.rows import Connection, parted
@@ -90,7 +90,7 @@ def branchings(connection: Connection) -> list[AnyEvent]:
         "SELECT position, stream, version, type, state FROM main.events WHERE stream = ? AND type = ? ORDER BY version"
     )
     rows = connection.execute(sql, (LEDGER_STREAM, LedgerBranched.__name__))
-    return [mapper.decode(row[0], 1, *row[1:]) for row in rows]
+    return [registry.decode(row[0], 1, *row[1:]) for row in rows]
 
 
 def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
@@ -140,7 +140,7 @@ def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> Non
 
 def _unexplained(position: int, type_: str) -> UnknownEventError:
     return UnknownEventError(
-        f"the log is damaged: this product does not know the {mapper.unknown(type_)} at position {position}, and no upgrade"
+        f"the log is damaged: this product does not know the {registry.unknown(type_)} at position {position}, and no upgrade"
         " before it says that a newer version wrote it. readonly=True reads the whole log, and recover() copies the log up"
         " to that position"
     )

@@ -19,7 +19,7 @@ from ledger.domain.errors import (
 )
 from ledger.domain.text import check_text
 from ledger.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.envelope import digest as digest_of
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection, Start
@@ -114,7 +114,7 @@ def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
             f"the event at position {position} is missing, although a row of the projections names it: "
             "maintenance.rebuild() makes the projections again"
         )
-    return check_known(connection, mapper.decode(position, first, *row))
+    return check_known(connection, registry.decode(position, first, *row))
 
 
 def check_known(connection: Connection, event: AnyEvent) -> AnyEvent:
@@ -146,7 +146,7 @@ def _decoded(
     digest: bytes | None,
 ) -> AnyEvent:
     """Return the event of a row that is shown to somebody; raise ``DamagedError`` if its state is not what was recorded."""
-    event = _check_fit(connection, mapper.decode(position, first, stream, version, type_, state, key))
+    event = _check_fit(connection, registry.decode(position, first, stream, version, type_, state, key))
     if digest is not None and digest != digest_of(state.encode()):
         raise DamagedError("events", position, "does not hold the state that was recorded, by its digest")
     return event
@@ -181,7 +181,7 @@ def read_messages(
     width = len(sessions.MESSAGES.names)
     for span in sorted(ranges):
         for row in connection.execute(sql, (session, *span)):
-            event = check_known(connection, mapper.decode(row[0], session, *row[width:]))
+            event = check_known(connection, registry.decode(row[0], session, *row[width:]))
             yield sessions.message_of(row[:width]), event
 
 
@@ -249,13 +249,13 @@ def decode_where(connection: Connection, where: str, values: Sequence[object], l
     )
     rows = connection.execute(sql, (*values, limit))
     while chunk := rows.fetchmany(READ_ROWS):
-        yield from starmap(mapper.decode, chunk)
+        yield from starmap(registry.decode, chunk)
 
 
 def blobs_named(position: int, stream: str, version: int, type_: str, state: str) -> Iterator[Blob]:
     """Yield the texts of an event in the blobs table: those that its fields declare, not text that looks like a blob."""
     if '"blob":' in state:
-        data = mapper.decode(position, position, stream, version, type_, state).data
+        data = registry.decode(position, position, stream, version, type_, state).data
         for name in getattr(data, "__struct_fields__", ()):
             if isinstance(blob := getattr(data, name), Blob):
                 yield blob

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError
 from ledger.events import AnyEvent, ContentErased, ErasureCompleted
-from ledger.log import mapper
+from ledger.log import registry
 from projections.core.rows import Connection
 from projections.views import audit, erasures
 
@@ -77,7 +77,7 @@ def read(text: str, ledger_id: str, mac: Mac) -> Certificate:
 def _event(row: Any) -> AnyEvent:
     if row["type"] not in _EVENTS:
         raise ValueError(row["type"])
-    return mapper.decode(row["position"], 1, row["stream"], row["version"], row["type"], row["state"])
+    return registry.decode(row["position"], 1, row["stream"], row["version"], row["type"], row["state"])
 
 
 def _json(value: object) -> str:

@@ -1,6 +1,6 @@
 """Every event that can be recorded, with its text fields and its envelope: the storage format, one file a stream.
 
-A released event only gains fields with defaults, or gets an upcaster in ``ledger.log.mapper``. The name of a class is the
+A released event only gains fields with defaults, or gets an upcaster in ``ledger.log.registry``. The name of a class is the
 event's name in the log, so a renamed class changes the format. Every string field declares its use:
 
 - ``Text`` was written by a person or a model; an erasure may remove the text, which is null then.

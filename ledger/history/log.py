@@ -17,7 +17,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import plural, texts
 from ledger.events import NOTHING, TYPES, Blob, LedgerCreated
 from ledger.history import answers
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
@@ -89,7 +89,7 @@ def entries_where(
 def _entry(
     connection: Connection, in_effect: bool, position: int, stream: str, version: int, type_: str, state: str
 ) -> answers.LogEntry:
-    envelope = mapper.decode(position, position, stream, version, type_, state).envelope
+    envelope = registry.decode(position, position, stream, version, type_, state).envelope
     data = envelope.data
     kind: type[Struct] = type(data)
     for name in _encoded_fields(kind):

@@ -10,7 +10,7 @@ from eventsourcing import persistence
 from msgspec import MsgspecError
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
-from ledger.log import closed, mapper, sqlite_files
+from ledger.log import closed, registry, sqlite_files
 from ledger.log.envelope import GENESIS, digest, link
 
 # A damaged row leads to one of these errors. Of SQLite's errors, these codes tell of a page, table or text that is unreadable.
@@ -53,7 +53,7 @@ def find_in_log(connection: sqlite3.Connection) -> DamagedError | None:
         for position, stream, version, type_, state, mark, head, erased_by in connection.execute(_ROWS):
             try:
                 named = (stream.decode(), version, type_.decode())
-                mapper.decode(position, position, *named, state.decode())
+                registry.decode(position, position, *named, state.decode())
                 sound = link(before, position, *named, mark) == head and (erased_by or digest(state) == mark)
             except DamagedError as damaged:
                 return damaged

@@ -12,7 +12,7 @@ from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, DamagedError, NotFoundError, RejectedError, StorageError
 from ledger.domain.text import one_of
 from ledger.events import LEDGER_STREAM, CheckpointSealed
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.alone import APPLICATION_ID, examining
 from ledger.log.envelope import GENESIS
 from ledger.log.integrity import check_chain
@@ -191,7 +191,7 @@ def _with_state(connection: sqlite3.Connection, proof: answers.Proof, user: str)
         )
     sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
     row = connection.execute(sql, (proof.position,)).fetchone()
-    if mapper.decode(proof.position, 1, *row).envelope.user != user:
+    if registry.decode(proof.position, 1, *row).envelope.user != user:
         raise RejectedError(
             f"the event at position {proof.position} is not this user's; prove the event without its state"
         )

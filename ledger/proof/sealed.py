@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, CheckpointSealed, ContentErased
-from ledger.log import copies, mapper
+from ledger.log import copies, registry
 from ledger.log.envelope import GENESIS
 from ledger.log.integrity import CheckedRow, ErasedContents
 from ledger.log.sqlite_files import typed
@@ -47,7 +47,7 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
     """Yield the checkpoints sealed in the log, the last first; malformed ones are skipped."""
     for position, version, state in _of_ledger(connection, "CheckpointSealed", "DESC"):
         try:
-            envelope = mapper.decode(position, 1, LEDGER_STREAM, version, "CheckpointSealed", state).envelope
+            envelope = registry.decode(position, 1, LEDGER_STREAM, version, "CheckpointSealed", state).envelope
             data: CheckpointSealed = envelope.data
             peaks = tuple(bytes.fromhex(peak) for peak in data.peaks)
             root, head = bytes.fromhex(data.root), bytes.fromhex(data.head)
@@ -64,7 +64,7 @@ def erasures(connection: sqlite3.Connection) -> ErasedContents:
     taken, later = ErasedContents(), copies.erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
-            data = mapper.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data
+            data = registry.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data
         except LedgerError:
             continue
         if isinstance(data, ContentErased):

@@ -21,7 +21,7 @@ from ledger.core.folding import FoldReading, first_unknown
 from ledger.core.reads import blobs_named, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.log import mapper, replica_file
+from ledger.log import registry, replica_file
 from ledger.log.alone import APPLICATION_ID
 from ledger.log.envelope import GENESIS
 from ledger.log.integrity import ErasedContents, check_chain, wrong_keys
@@ -260,7 +260,7 @@ class _Verification:
     def _check_unknown(self, after: int) -> None:
         """Report events that no version wrote; a newer version first records itself in the log."""
         if not self._is_for_newer_writers and (unknown := first_unknown(self._connection, after)) is not None:
-            self.problem(f"position {unknown[0]}: no version is known to have written a {mapper.unknown(unknown[1])}")
+            self.problem(f"position {unknown[0]}: no version is known to have written a {registry.unknown(unknown[1])}")
 
     def _check_ends(self) -> None:
         """Check the last event, and the first event, which names the ledger."""
@@ -276,7 +276,7 @@ class _Verification:
         first = self._connection.execute(sql).fetchone()
         with self.at("the first event"):
             if first is not None and first[:3] == (LEDGER_STREAM, 1, "LedgerCreated"):
-                data = mapper.decode(1, 1, *first).data
+                data = registry.decode(1, 1, *first).data
                 self._created = data if isinstance(data, LedgerCreated) else None
         if self._created is None:
             self.problem("position 1: is not the LedgerCreated that a ledger begins with")
@@ -482,7 +482,7 @@ class _Verification:
             " AND type IN ('ProjectionSuspended', 'ProjectionResumed') ORDER BY version"
         )
         for position, *row in self._connection.execute(sql, (LEDGER_STREAM,)):
-            data = mapper.decode(position, 1, *row).data
+            data = registry.decode(position, 1, *row).data
             if isinstance(data, ProjectionSuspended):
                 names.add(data.projection)
             elif isinstance(data, ProjectionResumed):

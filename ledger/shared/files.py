@@ -11,7 +11,7 @@ from ledger.care import answers
 from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.reads import blobs_named
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.log import mapper, replica_file
+from ledger.log import registry, replica_file
 from ledger.log.envelope import COLUMNS, GENESIS, LogRow
 from ledger.log.event_store import EventStore
 from ledger.log.file_lock import lock_of
@@ -184,7 +184,7 @@ def _lost(connection: sqlite3.Connection, common: int) -> tuple[answers.LostEven
     sql = "SELECT position, stream, version, type, state FROM events WHERE position > ? ORDER BY position"
     lost = []
     for position, stream, version, type_, state in connection.execute(sql, (common,)):
-        envelope = mapper.decode(position, position, stream, version, type_, state).envelope
+        envelope = registry.decode(position, position, stream, version, type_, state).envelope
         lost.append(
             answers.LostEvent(
                 position=position,

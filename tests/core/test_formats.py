@@ -13,7 +13,7 @@ from ledger import Ledger, NewerFormatError, RejectedError, events
 from ledger.core import command, folding, guarding, reads
 from ledger.core.call import Who
 from ledger.events import LedgerUpgraded, Text, Traits
-from ledger.log import mapper
+from ledger.log import registry
 
 
 class Brewed(events.EventData, frozen=True):
@@ -37,8 +37,8 @@ def later() -> Any:
     patch = pytest.MonkeyPatch()
     for module, name in ((reads, "WRITER"), (folding, "WRITER"), (command, "FORMAT")):
         patch.setattr(module, name, 2)
-    patch.setitem(mapper.TYPES, "Brewed", Brewed)
-    patch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 1))
+    patch.setitem(registry.TYPES, "Brewed", Brewed)
+    patch.setitem(registry._DECODERS, "Brewed", (registry._decoder(Brewed).decode, 1))
     patch.setitem(guarding.PLANS, Brewed, ("words",))
     patch.setitem(guarding.MATERIAL, Brewed, ("words",))
     yield patch

@@ -13,7 +13,7 @@ import pytest
 from ledger.api import Ledger
 from ledger.core import reads
 from ledger.events import AnyEvent
-from ledger.log import mapper
+from ledger.log import registry
 from projections.core.rows import Start
 from projections.core.subjects import first_rows
 from projections.views import conflicts, merges, summaries
@@ -104,13 +104,13 @@ def test_no_row_is_sorted_to_find_the_first_of_several_statuses(
 
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The positions of the events that are decoded from here on."""
-    whole, found = mapper.decode, list[int]()
+    whole, found = registry.decode, list[int]()
 
     def counted(position: int, *more: Any) -> AnyEvent:
         found.append(position)
         return whole(position, *more)
 
-    monkeypatch.setattr(mapper, "decode", counted)
+    monkeypatch.setattr(registry, "decode", counted)
     return found
 
 

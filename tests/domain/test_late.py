@@ -19,10 +19,10 @@ def noted(pattern, flags=0):
     return compile(pattern, flags)
 re.compile = noted
 from ledger import Ledger
-from ledger.log import mapper
+from ledger.log import registry
 with tempfile.TemporaryDirectory() as place, Ledger.open(place + "/memory.db") as ledger:
     ours = [each for each in compiled if each[0].startswith(("ledger", "projections"))]
-    print(len(ours), len(mapper._DECODERS))
+    print(len(ours), len(registry._DECODERS))
 """
 
 

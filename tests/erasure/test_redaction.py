@@ -15,7 +15,7 @@ from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.spans import merged
 from ledger.erasure import rules as erasure
 from ledger.events import TEXT_FIELDS, Unknown
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.envelope import to_stored
 
 
@@ -29,7 +29,7 @@ def test_without_its_texts_every_event_still_decodes_and_says_everything_else(na
     parts = erasure.parts(name, state)
     assert {part.field.removeprefix("data.") for part in parts} == set(TEXT_FIELDS[name])
     after = erasure.redacted(name, state, [part.field for part in parts], ())
-    data = mapper.decode(9, 7, MEMORY, 2, name, after).data
+    data = registry.decode(9, 7, MEMORY, 2, name, after).data
     assert not isinstance(data, Unknown)
     gone = {
         *TEXT_FIELDS[name],
@@ -70,7 +70,7 @@ def test_of_what_cannot_be_read_all_data_goes(type_: str, data: str) -> None:
     assert (part.field, part.plain) == (erasure.WHOLE, False)
     after = erasure.redacted(type_, state, (part.field,), ())
     assert json.loads(after)["data"] is None and erasure.parts(type_, after) == []
-    assert isinstance(mapper.decode(9, 7, MEMORY, 2, type_, after).data, Unknown)
+    assert isinstance(registry.decode(9, 7, MEMORY, 2, type_, after).data, Unknown)
 
 
 def test_people_are_named_but_not_our_own_policies() -> None:

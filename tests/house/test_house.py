@@ -166,7 +166,7 @@ def test_events_and_rules_have_no_clock_and_no_randomness() -> None:
 
 
 @pytest.mark.slow
-def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: Modules) -> None:
+def test_only_the_store_knows_the_library_and_the_driver(product: Modules) -> None:
     allowed = {
         "ledger.log.event_store",
         "ledger.log.failures",

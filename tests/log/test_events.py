@@ -15,7 +15,7 @@ from golden.make import GOLDEN, altered, encoded
 
 from ledger import DamagedError, Ledger, events
 from ledger.events import TEXT_FIELDS, TYPES, Unknown, string_fields
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.envelope import encode, to_stored
 from ledger.log.registry import _hints
 
@@ -45,7 +45,7 @@ def test_the_golden_file_only_gains_events_and_fields(
 
 def test_the_golden_bytes_decode_to_the_examples() -> None:
     for name, state in json.loads(GOLDEN.read_text(encoding="utf-8")).items():
-        event = mapper.decode(9, 7, MEMORY, 2, name, state, b"key")
+        event = registry.decode(9, 7, MEMORY, 2, name, state, b"key")
         assert event.data == EVENTS[name]
         assert event.envelope == envelope(EVENTS[name])
         assert (event.position, event.first, event.stream, event.version, event.type, event.key) == (
@@ -77,7 +77,7 @@ def test_a_command_goes_by_its_first_event_which_does_not_repeat_its_id() -> Non
     first = envelope(events.MemoryPromoted(), begun=None)
     state = to_stored(MEMORY, 1, first).state.decode()
     assert not {"command_id", "schema"} & json.loads(state).keys() and first.command_id == first.event_id
-    event = mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
+    event = registry.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
     assert (event.envelope, event.envelope.command_id, event.envelope.schema) == (first, first.event_id, 1)
     later = envelope(events.MemoryPromoted())
     assert json.loads(encode(later))["command_id"] == later.command_id != later.event_id
@@ -241,7 +241,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(("type_", "schema", "data"), UNKNOWN)
 def test_an_event_of_an_unknown_type_or_a_newer_schema_keeps_its_bytes(type_: str, schema: int, data: str) -> None:
-    event = mapper.decode(9, 7, MEMORY, 2, type_, state_of(type_, schema, data).decode())
+    event = registry.decode(9, 7, MEMORY, 2, type_, state_of(type_, schema, data).decode())
     assert isinstance(event.data, Unknown)
     assert bytes(event.data.raw) == json.dumps(json.loads(data)).encode()
     assert event.envelope.schema == schema
@@ -250,4 +250,4 @@ def test_an_event_of_an_unknown_type_or_a_newer_schema_keeps_its_bytes(type_: st
 def test_a_row_that_is_no_event_at_all_says_where_it_lies() -> None:
     for state in ("", "{}", "[]", "nonsense", '{"data": 1}', "[" * 5000):
         with pytest.raises(DamagedError, match="position 9"):
-            mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
+            registry.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)

@@ -28,7 +28,7 @@ from tampering import raw
 from ledger import ConflictError, Ledger, LedgerError, UnknownEventError, events
 from ledger.doors.pytest_plugin import GoldenBeliefs, GoldenLedger
 from ledger.events import LedgerUpgraded, Unknown
-from ledger.log import mapper
+from ledger.log import registry
 from ledger.log.envelope import encode, to_stored
 from projections.core.digests import projection_digest
 from projections.core.projector import checkpoint, projections
@@ -183,10 +183,10 @@ STEPS = {
 @pytest.fixture
 def brewing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product that knows Brewed in its third schema, and what was written in the first and second."""
-    monkeypatch.setitem(mapper.TYPES, "Brewed", Brewed)
-    monkeypatch.setitem(mapper._DECODERS, "Brewed", (mapper._decoder(Brewed).decode, 3))
+    monkeypatch.setitem(registry.TYPES, "Brewed", Brewed)
+    monkeypatch.setitem(registry._DECODERS, "Brewed", (registry._decoder(Brewed).decode, 3))
     for place, step in STEPS.items():
-        monkeypatch.setitem(mapper.UPCASTERS, place, step)
+        monkeypatch.setitem(registry.UPCASTERS, place, step)
 
 
 def state_of(data: Any, schema: int, **changed: Any) -> bytes:
@@ -196,7 +196,7 @@ def state_of(data: Any, schema: int, **changed: Any) -> bytes:
 
 @pytest.mark.parametrize(("schema", "data"), [(1, {"size": "large"}), (2, {"ounces": 3}), (3, {"grams": 84})])
 def test_what_was_written_in_an_older_schema_reads_as_todays(brewing: None, schema: int, data: Any) -> None:
-    event = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
+    event = registry.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
     assert event.data == Brewed(grams=84)
     assert event.envelope.schema == schema, "the envelope says how it was written"
 
@@ -206,24 +206,24 @@ def test_upcasting_what_was_stored_is_storing_what_was_upcast(schema: int, size:
     with pytest.MonkeyPatch.context() as patch:
         brewing.__wrapped__(patch)  # type: ignore[attr-defined]
         data = {1: {"size": size}, 2: {"ounces": WORDS[size]}, 3: {"grams": WORDS[size] * 28, "milk": milk}}[schema]
-        old = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
+        old = registry.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state_of(data, schema).decode())
         again = to_stored("m_0123456789abcdef", 2, msgspec.structs.replace(old.envelope, schema=3)).state
-        new = mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", again.decode())
-        assert new.data == old.data == mapper.upcast(Brewed, schema, msgspec.Raw(json.dumps(data).encode()))
+        new = registry.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", again.decode())
+        assert new.data == old.data == registry.upcast(Brewed, schema, msgspec.Raw(json.dumps(data).encode()))
 
 
 def test_a_missing_upcaster_or_a_broken_one_is_no_crash(brewing: None, monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of({"size": "large"}, 1).decode()
-    monkeypatch.delitem(mapper.UPCASTERS, ("Brewed", 2))
+    monkeypatch.delitem(registry.UPCASTERS, ("Brewed", 2))
     for _ in range(2):
         event = _decoded(state)
         assert event is None or isinstance(event.data, Unknown)
-        monkeypatch.setitem(mapper.UPCASTERS, ("Brewed", 2), lambda data: {"grams": "many"})
+        monkeypatch.setitem(registry.UPCASTERS, ("Brewed", 2), lambda data: {"grams": "many"})
 
 
 def _decoded(state: str) -> Any:
     try:
-        return mapper.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state)
+        return registry.decode(9, 7, "m_0123456789abcdef", 2, "Brewed", state)
     except LedgerError:
         return None
 

@@ -291,7 +291,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
 def json_state(place: Path) -> tuple[Target, list[bytes]]:
     """Return a target whose first byte chooses the event type under which the rest is read."""
     from ledger.events import TYPES
-    from ledger.log import mapper
+    from ledger.log import registry
     from tools import inside
 
     names = [*sorted(TYPES), "FromTheFuture"]
@@ -303,7 +303,7 @@ def json_state(place: Path) -> tuple[Target, list[bytes]]:
             state = data[1:].decode()
         except UnicodeDecodeError:
             return  # SQLite never gives such a TEXT to Python
-        mapper.decode(1, 1, "m_0000000000000000", 1, names[(data[:1] or b"\0")[0] % len(names)], state)
+        registry.decode(1, 1, "m_0000000000000000", 1, names[(data[:1] or b"\0")[0] % len(names)], state)
 
     states = [bytes([names.index(type_)]) + state.encode() for type_, state in rows]
     before_the_first = [

@@ -12,8 +12,7 @@ from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import check_tables
 from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
 from ledger.log import closed
-from ledger.log.questions import Bounds, BoundsOfUser, ask, undecoded
-from ledger.log.sql_functions import Value
+from ledger.log.questions import Bounds, BoundsOfUser, Value, ask, undecoded
 from projections.core import own_registry as registry
 from projections.core import questions
 from projections.core.own import PREFIX

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger import Ledger, RejectedError
 from ledger.log import questions
-from ledger.log.sql_functions import replace_functions
+from ledger.log.questions import replace_functions
 from projections.core.questions import prepare_live, prepare_live_of_user, prepare_past, prepare_past_of_user
 
 MIB = 1024 * 1024
@@ -141,7 +141,7 @@ def test_the_functions_answer_as_those_of_sqlite(a: object, b: object, c: object
 
 @pytest.mark.parametrize("name", ["instr", "replace", "trim", "trim_left", "trim_right"])
 def test_a_question_is_answered_by_these_functions(ledger: Ledger, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"ledger.log.sql_functions._{name}", lambda *_: "ours")
+    monkeypatch.setattr(f"ledger.log.questions._{name}", lambda *_: "ours")
     call = {"replace": "replace('a', 'b', 'c')", "trim_left": "ltrim('a', 'b')", "trim_right": "rtrim('a', 'b')"}
     sql = "SELECT " + call.get(name, f"{name}('a', 'b')") + " AS found"
     for every_user in (False, True):

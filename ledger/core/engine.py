@@ -20,7 +20,7 @@ from ledger.domain.parts import Parts
 from ledger.events import LedgerCreated
 from ledger.log import closed
 from ledger.log.event_store import EventStore
-from ledger.log.past_views import Prepare
+from ledger.log.reading import Prepare
 from projections.core.as_of import Times
 from projections.core.projector import tables_of
 from projections.core.rows import Connection

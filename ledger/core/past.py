@@ -12,8 +12,7 @@ from ledger.core.engine import Engine, ReadingEngine, Snapshot
 from ledger.core.folding import fold_to
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.log.past_views import Prepare
-from ledger.log.reading import read_tip
+from ledger.log.reading import Prepare, read_tip
 from projections.core import as_of
 from projections.core.as_of import HEAD, Times
 from projections.core.rows import Connection

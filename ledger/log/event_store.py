@@ -20,9 +20,8 @@ from ledger.domain.errors import DamagedError, LedgerError, RejectedError, Stora
 from ledger.log import folding
 from ledger.log.envelope import COLUMNS, LogRow
 from ledger.log.failures import find_in_log, may_be_damage, raise_typed, typed
-from ledger.log.past_views import PastViews, Prepare
 from ledger.log.paths import StrPath
-from ledger.log.reading import ConnectionPool, LogSnapshots, let_go, read_tip
+from ledger.log.reading import ConnectionPool, LogSnapshots, PastViews, Prepare, let_go, read_tip
 from ledger.log.recorders import (
     AggregateRecorder,
     ApplicationRecorder,

@@ -173,7 +173,6 @@ def test_only_the_store_knows_the_library_and_the_driver(product: Modules) -> No
         "ledger.log.reading",
         "ledger.log.writing",
         "ledger.log.recorders",
-        "ledger.log.past_views",
         "ledger.log.sqlite_files",
         "ledger.log.envelope",
         "ledger.doors.eventsourcing",  # is for who uses the library

@@ -390,8 +390,7 @@ class _Move:
             self._count("changes", None)
             return
         self._check_since(at)
-        if statement.status in OPEN:
-            self._check_refuted(statement.content, at)
+        self._check_refuted(statement, at)
         if not statement.content.strip():
             raise _Left("a statement without words")
         replaced = _digest(statement.supersedes) if statement.supersedes else 0
@@ -468,13 +467,16 @@ class _Move:
                 self._ledger.invalidate(known.id, reason=end.reason, **options)
         self._statements[key] = _Known(known.id, end.status)
 
-    def _check_refuted(self, content: str, at: str | None) -> None:
-        """Raise ``_Left`` for a text that this ledger has turned down, or has replaced after that time."""
-        ended = self._refuted.get(_text_digest(content))
-        if ended is not None and (not ended or at is None or times.moment("at", at) <= ended):
-            raise _Left(
-                "a statement that this ledger has refuted" if not ended else "a statement that this ledger replaced"
-            )
+    def _check_refuted(self, statement: MovedStatement, at: str | None) -> None:
+        """Raise ``_Left`` for a text that this ledger has turned down, or has replaced after that time.
+
+        A text that was turned down was never true, so it does not come as what was true until its end either.
+        """
+        ended = self._refuted.get(_text_digest(statement.content))
+        if ended == "" and statement.status in (*OPEN, "superseded"):
+            raise _Left("a statement that this ledger has refuted")
+        if ended and statement.status in OPEN and (at is None or times.moment("at", at) <= ended):
+            raise _Left("a statement that this ledger replaced")
 
     def _id_of(self, key: str) -> str | None:
         digest = _digest(key)

@@ -287,6 +287,15 @@ def test_what_this_ledger_has_refuted_stays_refuted(ledger: Ledger, move: Any, v
     assert "active" not in beliefs(ledger).values()
 
 
+def test_what_this_ledger_has_refuted_does_not_come_as_what_was_true_earlier(ledger: Ledger, move: Any) -> None:
+    ledger.invalidate(ledger.remember("Ada owned a boat.", occurred_at="2019-01-01").id)
+    over = MovedStatement(
+        key="1", content="Ada owned a boat.", at="2020-01-01", status="superseded", ended_at="2023-01-01"
+    )
+    assert dict(move(over).skipped) == {"a statement that this ledger has refuted": 1}
+    assert ledger.at(ledger.position, valid_at="2021-06-01").memories.list(statuses=()) == []
+
+
 def test_what_this_ledger_replaced_comes_back_only_if_it_was_said_later(ledger: Ledger, move: Any) -> None:
     porto = ledger.remember("Ada lives in Porto.", occurred_at="2020-01-01")
     ledger.supersede(porto.id, "Ada lives in Lisbon.", occurred_at="2024-01-01")

@@ -273,9 +273,10 @@ class _Move:
                 self._turns[key] = ""
             elif key in self._statements:
                 self._statements[key] = self._statements[key]._replace(id="")
+            elif key in self._said:
+                self._said[key] = ""
         self._tried.clear()
         self._chunks.clear()
-        self._said.clear()
 
     def _take_all(self, chunk: list[Record]) -> None:
         for record in chunk:
@@ -592,14 +593,17 @@ class _Move:
         self._said[_digest(message.key)] = added.id
         if added.replayed:
             raise _AlreadyKnown
+        self._tried.append(_digest(message.key))
         self._count("messages", at)
 
     def _take_summary(self, summary: MovedSummary) -> None:
         at, session = self._time(summary.at, summary.key), self._conversation(summary.session)
-        sources = [self._said.get(_digest(key)) for key in summary.sources]
-        if not self._request.dry_run:
-            if not sources or None in sources:
-                raise _Left("a summary of which a source did not come along")
+        sources, key = [self._said.get(_digest(key)) for key in summary.sources], _digest(summary.key)
+        if not sources or None in sources:
+            raise _Left("a summary of which a source did not come along")
+        if "" in sources:  # a dry run has taken that source back
+            self._said[key] = ""
+        else:
             added = session.summaries.add(
                 clean(summary.content),
                 tuple(filter(None, sources)),
@@ -607,9 +611,10 @@ class _Move:
                 model=summary.model,
                 **self._options(summary.key, at, "agent"),
             )
-            self._said[_digest(summary.key)] = added.id
+            self._said[key] = added.id
             if added.replayed:
                 raise _AlreadyKnown
+            self._tried.append(key)
         self._count("summaries", at)
 
     # --- times, keys and what is known ---------------------------------------------------------------------------

@@ -139,8 +139,19 @@ def test_a_history_that_picoclaw_numbers_anew_is_known(ledger: Ledger, tmp_path:
 
 def test_a_preview_of_a_conversation_counts_its_messages_and_summaries(ledger: Ledger, tmp_path: Path) -> None:
     position, path = ledger.position, database(tmp_path / "a.db", DDL, rows())
-    assert dict(import_from(ledger, path, dry_run=True).taken)["messages"] == 10
+    preview = import_from(ledger, path, dry_run=True)
     assert ledger.position == position and ledger.sessions.list() == []
+    done = import_from(ledger, path)
+    assert (preview.taken, preview.skipped) == (done.taken, done.skipped)
+    again = import_from(ledger, path, dry_run=True)
+    assert (dict(again.taken), again.known) == ({}, 13)
+
+
+def test_a_preview_of_two_commits_counts_the_summaries_of_the_first_one(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.importers.moving.CHUNK", 2)
+    twice(ledger, database(tmp_path / "a.db", DDL, rows()))
 
 
 def test_what_came_from_picoclaw_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ CLIENT = "summary"
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for a single text file that is no JSON."""
+    """Return True for a single text file that has a letter and is no JSON."""
     if source.is_folder or len(source.parts) != 1:
         return False
     head = source.head(source.parts[0])
     text = head.decode("utf-8", "ignore").strip()
     is_text = b"\0" not in head and bool(text) and len(text.encode()) >= len(head.strip()) - 3
-    return is_text and not text.startswith(("{", '["', "[{"))
+    return is_text and any(map(str.isalpha, text)) and not text.startswith(("{", '["', "[{"))
 
 
 def records(source: Source) -> Iterator[MovedStatement]:

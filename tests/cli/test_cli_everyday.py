@@ -295,6 +295,7 @@ def test_the_list_of_pages_begins_with_those_of_the_readme_and_says_what_each_is
     assert [each["page"] for each in listed[:10]] == named[:10]
     assert {each["page"]: each["about"] for each in listed}["undo"].startswith("Take back a command")
     assert [each for each in listed if re.match("After this|Look up|[a-z]", each["about"])] == []
+    assert [each for each in listed if "](" in each["about"]] == [], "a link says nothing in a shell"
 
 
 def test_the_documentation_is_at_hand() -> None:

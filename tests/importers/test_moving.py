@@ -14,8 +14,9 @@ from command_line import answer, run
 from moved_stores import assert_never_active
 
 from ledger import ConflictError, Ledger, NotFoundError, RejectedError
+from ledger.cli.output import show_once
 from ledger.domain.zones import in_zone, zone_named
-from ledger.importers import import_from, moving
+from ledger.importers import MoveReport, import_from, moving
 from ledger.importers.records import (
     MovedDocument,
     MovedEnding,
@@ -405,6 +406,43 @@ def test_a_shell_previews_imports_and_says_how_to_take_it_back(tmp_path: Path) -
     assert {turn["project"] for turn in answer("interactions", "list", db=db)} == {"sea"}
     assert run(*words, db=db).exit_code == 0
     assert answer("interactions", "list", db=db) == []
+
+
+def test_the_report_in_a_shell_counts_one_record_as_one_and_names_one_day_once(tmp_path: Path) -> None:
+    path, db = transcript(tmp_path / "talk.jsonl", 1), tmp_path / "shell.db"
+    trial, done = run("import", str(path), "--dry-run", db=db), run("import", str(path), db=db)
+    assert trial.stdout == "claude-code: 1 turn would come, of 2026-01-01\n"
+    came, back = done.stdout.splitlines()
+    assert came == "claude-code: 1 turn came, of 2026-01-01"
+    assert back.startswith("take it back: memory-ledger undo ") and back.endswith(" --cascade")
+    assert run("import", str(path), db=db).stdout == "claude-code: nothing came; 1 known already\n"
+
+
+@pytest.mark.parametrize(
+    ("taken", "text"),
+    [
+        ({"values of trusted state": 1, "summaries": 1}, "1 value of trusted state, 1 summary came"),
+        ({"values of trusted state": 2, "summaries": 1_200}, "2 values of trusted state, 1,200 summaries came"),
+    ],
+)
+def test_records_with_longer_names_are_counted_too(taken: dict[str, int], text: str, capsys: Any) -> None:
+    show_once(
+        MoveReport(path="a", kind="atocore", taken=taken, known=0, skipped={}, unknown={}, client="import:atocore")
+    )
+    assert capsys.readouterr().out == f"atocore: {text}\n"
+
+
+def test_the_report_of_a_folder_without_records_of_a_kind_says_so(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run("import", str(tmp_path / "empty"), "--kind", "claude-code", db=tmp_path / "shell.db")
+    assert done.stdout == "claude-code: nothing came; no record of this kind was found there\n"
+
+
+@pytest.mark.parametrize("text", ["[]", " [ ]\n", "--\n", "1, 2"])
+def test_a_file_without_a_letter_is_no_text_of_statements(ledger: Ledger, tmp_path: Path, text: str) -> None:
+    (tmp_path / "list.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RejectedError, match="cannot be told by its content"):
+        import_from(ledger, tmp_path / "list.json")
 
 
 def test_a_shell_takes_standard_input_and_refuses_what_it_cannot_tell(tmp_path: Path) -> None:

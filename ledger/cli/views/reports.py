@@ -98,17 +98,21 @@ def imported(report: answers.ImportReport) -> RenderableType:
 
 def moved(report: MoveReport) -> RenderableType:
     """Return the result of an import from another program: what came, what was left out and why, and how to take it back."""
-    new = ", ".join(f"{count:,} {what}" for what, count in report.taken.items()) or "nothing"
-    span = f", from {report.first[:10]} to {(report.last or '')[:10]}" if report.first else ""
-    verb = "would come" if report.dry_run else "came"
-    text = f"{report.kind}: {new} {verb}{span}; {report.known:,} known already"
+    new = ", ".join(_counted_records(count, what) for what, count in report.taken.items()) or "nothing"
+    first, last = (report.first or "")[:10], (report.last or "")[:10]
+    span = f", from {first} to {last}" if first != last else f", of {first}" if first else ""
+    text = f"{report.kind}: {new} {'would come' if report.dry_run else 'came'}{span}"
+    if report.known:
+        text += f"; {report.known:,} known already"
+    elif not (report.taken or report.skipped or report.unknown or report.notes):
+        text += "; no record of this kind was found there"
     left = [[Text(f"{count:,}"), Text(reason)] for reason, count in report.skipped.items()]
     left += [
         [Text(f"{count:,}"), Text(f"of an unknown kind: {one_line(name)}")] for name, count in report.unknown.items()
     ]
     notes = [[Text(one_line(where)), short(why)] for where, why in report.notes[:20]]
     unlisted = report.note_count - len(notes)
-    back = f"take it back: memory-ledger history undo-all --correlation-id {report.correlation_id} --cascade"
+    back = f"take it back: memory-ledger undo {report.correlation_id} --cascade"  # has to fit a line of 80 characters
     return Group(
         Text(text),
         *([listing("left out", "why", rows=left, right=["left out"])] if left else []),
@@ -117,6 +121,13 @@ def moved(report: MoveReport) -> RenderableType:
         *([Text("the limit is reached: the same command goes on", style="dim")] if report.stopped == "limit" else []),
         *([Text(back, style="dim")] if report.correlation_id else []),
     )
+
+
+def _counted_records(count: int, records: str) -> str:
+    """Return a number with the records that are counted, whose name is a plural, such as "values of trusted state"."""
+    head, *rest = records.split(" ", 1)
+    noun = f"{head[:-3]}y" if head.endswith("ies") else head.removesuffix("s")
+    return " ".join((counted(count, noun), *rest))
 
 
 def vectors_made(report: answers.VectorReport) -> RenderableType:

@@ -99,6 +99,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     ] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_link_leads_to_the_top_of_its_own_page(page: Path) -> None:
+    title = re.sub(r"[^\w\- ]", "", read(page).partition("\n")[0].removeprefix("# ")).lower().replace(" ", "-")
+    assert [anchor for file, anchor in links(page) if file == page and anchor in ("", title)] == []
+
+
 def spans(page: Path) -> list[str]:
     """What stands between backticks in its prose."""
     return re.findall(r"`+([^`\n]+)`+", re.sub(r"^ *```.*?^ *```$", "", read(page), flags=re.M | re.S))

@@ -25,7 +25,7 @@ from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFou
 from ledger.domain.text import one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
-from ledger.log import making, notes, platform, replica_file
+from ledger.log import file_lock, making, platform, replica_file
 from ledger.log.alone import APPLICATION_ID, examining, foreign_wal
 from ledger.log.file_lock import lock_of
 from ledger.log.lease import is_alive
@@ -239,7 +239,7 @@ class _Examination:
 
     def file_times(self) -> None:
         """Note a file system that keeps whole seconds and cannot tell apart two changes within one second."""
-        _, time_ns = notes.written(self.path)
+        _, time_ns = file_lock.written(self.path)
         if time_ns and not time_ns % 1_000_000_000:
             self.report("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
                       " that is copied over an open ledger within a second of a checkpoint is not noticed",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
-from ledger.log import copies, notes, platform
+from ledger.log import copies, file_lock, platform
 from ledger.log.file_lock import lock_of
 
 APPLICATION_ID = 0x4C656467  # "Ledg"
@@ -65,10 +65,10 @@ def foreign_wal(path: str) -> str:
     A file that is as the notes say owns its -wal. Otherwise the -wal is foreign to a file outside of WAL mode, such as
     a backup, to the file of another ledger, and to a file that is older than the last checkpoint.
     """
-    note = notes.read(f"{path}.lock")
+    note = file_lock.read_note(f"{path}.lock")
     if not bytes_of(f"{path}-wal") or not bytes_of(path):
         return ""
-    if note is not None and not note.begun and note.written == notes.written(path):
+    if note is not None and not note.begun and note.written == file_lock.written(path):
         return ""
     contents = alone(path, is_copy=True)
     if not contents.is_ledger and (note is None or not note.first):

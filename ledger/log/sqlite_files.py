@@ -17,10 +17,9 @@ from functools import cache
 from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.log import copies, notes, platform
+from ledger.log import copies, file_lock, platform
 from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, Alone, alone, bytes_of, foreign_wal
-from ledger.log.file_lock import FileLock, is_inherited, lock_of
-from ledger.log.notes import Note
+from ledger.log.file_lock import FileLock, Note, is_inherited, lock_of
 from ledger.log.paths import StrPath, checked_path
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
@@ -514,7 +513,7 @@ class OpenFiles:
 
     def __init__(self, path: str, lock: FileLock, alone: Callable[[], Alone]) -> None:
         self._paths, self._lock, self._alone = (path, path + "-wal", path + "-shm"), lock, alone
-        self._written = self._known = notes.written(path)
+        self._written = self._known = file_lock.written(path)
         self._overwritten, self._depth, self._turn = False, 0, 0
         self._own: tuple[Identity | None, ...] = (self._identities()[0], None, None)
         self.first: bytes | None = None  # settable: the head after the first event
@@ -534,8 +533,8 @@ class OpenFiles:
         """Find out if a noted checkpoint or another program wrote to the file."""
         path, lock = self._paths[0], self._lock
         for _ in range(LOOKS):
-            before = notes.read(lock.path)
-            written = notes.written(path)
+            before = file_lock.read_note(lock.path)
+            written = file_lock.written(path)
             if before is None or before.begun:
                 if not lock.acquire(0):
                     return  # a checkpoint is running; the next look compares the state in which it left the file
@@ -544,14 +543,14 @@ class OpenFiles:
                 finally:
                     lock.release()
                 return
-            if before == notes.read(lock.path):
+            if before == file_lock.read_note(lock.path):
                 self._overwritten |= written != before.written or before.turn != self._turn
                 self._known = written
                 return
 
     def _judge(self) -> None:
         """Judge a file to which a killed checkpoint may have written without a final note; the caller holds the lock."""
-        note, written = notes.read(self._lock.path), notes.written(self._paths[0])
+        note, written = file_lock.read_note(self._lock.path), file_lock.written(self._paths[0])
         if note is None or note.turn != self._turn or (not note.begun and note.written != written):
             self._overwritten = True
         elif note.begun:
@@ -570,19 +569,20 @@ class OpenFiles:
         and the head after it. A disk that takes no note does not prevent a checkpoint, which may be the way to get room again.
         """
         path, wal, _ = self._paths
-        if self._depth or not notes.written(path)[0]:  # a context around this one notes it, or the file was moved away
+        # A context around this one notes it, or the file was moved away.
+        if self._depth or not file_lock.written(path)[0]:
             yield lambda is_whole: None
             return
-        before, whole = notes.read(self._lock.path), list[bool]()
+        before, whole = file_lock.read_note(self._lock.path), list[bool]()
         note = before or Note(0, self._turn, False, self._known)
         begun = Note(note.number + 1, note.turn, True, note.written, note.first, note.position, note.head)
-        self._note(begun, durable=bool(notes.written(wal)[0]))
+        self._note(begun, durable=bool(file_lock.written(wal)[0]))
         self._depth += 1
         try:
             yield whole.append
         finally:
             self._depth -= 1
-            self._known = notes.written(path)
+            self._known = file_lock.written(path)
             if before is not None and not before.begun and before.written == self._known:
                 self._note(before)
             else:
@@ -595,11 +595,11 @@ class OpenFiles:
 
         ``alone`` saves a look into a file whose contents are known.
         """
-        note = notes.read(self._lock.path)
+        note = file_lock.read_note(self._lock.path)
         if note is None or note.begun or note.written != self._known:
             if note is None:
                 note = Note(0, int.from_bytes(os.urandom(6)), False, self._known)
-            alone, wal_bytes = alone or self._alone(), notes.written(self._paths[1])[0]
+            alone, wal_bytes = alone or self._alone(), file_lock.written(self._paths[1])[0]
             tip = (alone.position, alone.head) if alone.position > 0 and not wal_bytes else (0, b"")
             turn = note.turn if note.begun else note.turn + 1
             note = Note(note.number + 1, turn, False, self._known, alone.first or note.first, *tip)
@@ -608,7 +608,7 @@ class OpenFiles:
 
     def _note(self, note: Note, *, durable: bool = False) -> None:
         with suppress(OSError):
-            notes.write(self._lock.path, note, durable=durable)
+            file_lock.write_note(self._lock.path, note, durable=durable)
 
     def displaced(self) -> str:
         """Return a sentence about the file that was replaced or overwritten; empty if none was."""

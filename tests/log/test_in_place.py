@@ -15,7 +15,7 @@ import pytest
 from places import ROOT
 
 from ledger import Ledger, RejectedError, StorageError
-from ledger.log import notes, sqlite_files
+from ledger.log import file_lock, sqlite_files
 
 FACTS = [f"Fact number {number} of the day before." for number in range(40)]
 OTHER = """
@@ -254,8 +254,8 @@ def test_an_older_copy_between_two_checkpoints_of_a_long_run_is_noticed(path, ol
     ledger = Ledger.open(path)
     for number in range(60):
         ledger.remember(f"Fact {number} of a long run.")
-    noted = notes.read(f"{path}.lock")
-    assert noted.number > 4 and not noted.begun and noted.position > 20 and noted.written == notes.written(path)
+    noted = file_lock.read_note(f"{path}.lock")
+    assert noted.number > 4 and not noted.begun and noted.position > 20 and noted.written == file_lock.written(path)
     shutil.copyfile(path, path.with_name("older.db"))
     for number in range(60, 120):
         ledger.remember(f"Fact {number} of a long run.")
@@ -340,9 +340,9 @@ ledger._engine.store.checkpoint()
     with Ledger.open(path) as ledger:
         ledger.remember(FACTS[20])
         killed = subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=False)
-        assert killed.returncode == -9 and notes.read(f"{path}.lock").begun
+        assert killed.returncode == -9 and file_lock.read_note(f"{path}.lock").begun
         ledger.remember(FACTS[21])
-        assert not notes.read(f"{path}.lock").begun
+        assert not file_lock.read_note(f"{path}.lock").begun
         subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=False)
     assert contents(path) == sorted([*FACTS[:22], *["A fact of the other process."]])
 

@@ -19,9 +19,9 @@ from eventsourcing import persistence
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.log import folding
 from ledger.log.envelope import COLUMNS, LogRow
-from ledger.log.failures import find_in_log, may_be_damage, raise_typed, typed
+from ledger.log.integrity import find_in_log, may_be_damage
 from ledger.log.paths import StrPath
-from ledger.log.reading import ConnectionPool, LogSnapshots, PastViews, Prepare, let_go, read_tip
+from ledger.log.reading import ConnectionPool, LogSnapshots, PastViews, Prepare, let_go, raise_typed, read_tip, typed
 from ledger.log.recorders import (
     AggregateRecorder,
     ApplicationRecorder,

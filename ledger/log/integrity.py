@@ -1,13 +1,21 @@
-"""The check that walks the hash chain over the log, and the erasures that explain a changed row."""
+"""The check of the hash chain over the log, and the search for a damaged row.
+
+The check knows the erasures that explain a changed row. The search follows an error that a damaged row may have caused.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 
+from msgspec import MsgspecError
+
+from ledger.domain.errors import DamagedError, LedgerError
 from ledger.events import ContentErased
-from ledger.log.envelope import GENESIS, link_record
+from ledger.log import registry
+from ledger.log.envelope import GENESIS, digest, link, link_record
 
 # position, stream, version, type, state, digest, head, erased_by
 CheckedRow = tuple[int, str, int, str, str, bytes, bytes, int | None]
@@ -112,3 +120,42 @@ def _resume(position: int, previous: str, place: object, after: object) -> tuple
         place if isinstance(place, int) else position + 1,
         after.hex() if isinstance(after, bytes) else previous,
     )
+
+
+# --- the search after an error that damage may have caused -----------------------------------------------------------
+
+# A damaged row leads to one of these errors. Of SQLite's errors, these codes tell of a page, table or text that is unreadable.
+_MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
+_MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
+
+_ROWS = (  # texts as bytes, because the driver fails on a text that is not UTF-8
+    "SELECT position, CAST(stream AS BLOB), version, CAST(type AS BLOB), CAST(state AS BLOB), digest, head, erased_by"
+    " FROM main.events ORDER BY position"
+)
+
+
+def find_in_log(connection: sqlite3.Connection) -> DamagedError | None:
+    """Return the first row of the log that is not as recorded; None if every row is. Reads every row up to that row."""
+    before = GENESIS
+    with suppress(sqlite3.Error):  # the caller reports a page that cannot be read
+        for position, stream, version, type_, state, mark, head, erased_by in connection.execute(_ROWS):
+            try:
+                named = (stream.decode(), version, type_.decode())
+                registry.decode(position, position, *named, state.decode())
+                sound = link(before, position, *named, mark) == head and (erased_by or digest(state) == mark)
+            except DamagedError as damaged:
+                return damaged
+            except (AttributeError, TypeError, ValueError):
+                sound = False
+            if not sound:
+                return DamagedError("events", position, "is not what was recorded")
+            before = head
+    return None
+
+
+def may_be_damage(error: BaseException) -> bool:
+    """Return True if a damaged row may have caused an error that was not searched yet."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _MAY_BE_DAMAGED
+    known = isinstance(error, LedgerError) or hasattr(error, "searched")
+    return isinstance(error, _MAY_BE_DAMAGE) and not known

@@ -2,7 +2,7 @@
 
 The connections are a pool of the eventsourcing library that stays safe after a fork. A snapshot is a connection lent to a
 thread for one moment, or one connection with private tables for all threads. A connection for reading the past is prepared
-once and stays open until the store closes.
+once and stays open until the store closes. A caller sees errors of the product instead of those of SQLite and of the library.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Never
 from weakref import WeakSet
 
 from eventsourcing import persistence, sqlite
 
-from ledger.domain.errors import RejectedError, StorageError
-from ledger.log import platform
+from ledger.domain.errors import LedgerError, RejectedError, StorageError
+from ledger.log import closed, platform, sqlite_files
 from ledger.log.envelope import GENESIS
-from ledger.log.failures import raise_typed
 from ledger.log.file_lock import forget_parent
 from ledger.log.sqlite_files import LedgerFile
 
@@ -406,3 +405,28 @@ class PastViews:
             self._changed.notify_all()
             idle, self._idle = self._idle, []
             return [connection.raw for connection in idle]
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+def typed(error: BaseException) -> LedgerError | None:
+    """Return the error that replaces an error of SQLite or of the library; None for every other error."""
+    if isinstance(error, sqlite3.Error):
+        return closed.denied(error) or sqlite_files.typed(error)
+    if isinstance(error, persistence.DataError):
+        return RejectedError(str(error), rule="encoding")
+    if isinstance(error, persistence.ConnectionPoolClosedError):
+        return RejectedError("this ledger is closed; open it again", rule="closed")
+    if isinstance(error, persistence.PersistenceError):
+        return StorageError(
+            "the ledger had no free connection within the timeout; close readers or give a longer timeout"
+        )
+    return None
+
+
+def raise_typed(error: BaseException) -> Never:
+    translated = typed(error)
+    if translated is None:
+        raise error
+    raise translated from error

@@ -26,8 +26,7 @@ from ledger.domain.errors import (
 )
 from ledger.log.copies import REFUSED
 from ledger.log.envelope import COLUMNS, GENESIS, LogRow, Row, Stored, digest, link
-from ledger.log.failures import raise_typed, typed
-from ledger.log.reading import ConnectionPool, read_tip
+from ledger.log.reading import ConnectionPool, raise_typed, read_tip, typed
 from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
 from ledger.log.token import Token
 

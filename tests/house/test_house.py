@@ -169,7 +169,6 @@ def test_events_and_rules_have_no_clock_and_no_randomness() -> None:
 def test_only_the_store_knows_the_library_and_the_driver(product: Modules) -> None:
     allowed = {
         "ledger.log.event_store",
-        "ledger.log.failures",
         "ledger.log.reading",
         "ledger.log.writing",
         "ledger.log.recorders",

@@ -1,9 +1,9 @@
-"""The lock next to a ledger file, with one holder over all processes, and the notes in the lock file about the ledger's file.
+"""The lock next to a ledger file, and the notes in the lock file about the ledger's file.
 
-The lock is for work that SQLite must not do twice at a time. A note tells that a checkpoint began, or the state in which the
-last one left the file. SQLite writes the file itself only in checkpoints. So if the file's size or time differs from the
-note, another program wrote to the file. The notes are read without the lock: a note that is the same before and after a look
-at the file, and that tells of no running checkpoint, holds for that look.
+The lock has one holder over all processes. It is for work that SQLite must not do twice at a time. A note tells that a
+checkpoint began, or the state in which the last one left the file. SQLite writes the file itself only in checkpoints. So if
+the file's size or time differs from the note, another program wrote to the file. The notes are read without the lock: a note
+that is the same before and after a look at the file, and that tells of no running checkpoint, holds for that look.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The closed registry of events: look-ups by traits, roles of ids and kinds of strings, and events from their stored bytes.
+"""The closed registry of events, with their look-ups, and events from their stored bytes.
 
-An event is stored as msgspec JSON, and upcasters raise older schemas. An event whose type or schema this version does not
-know becomes ``Unknown`` with its bytes untouched. A row never causes an import.
+The look-ups are by traits, by the roles of ids and by the kinds of strings. An event is stored as msgspec JSON, and upcasters
+raise older schemas. An event whose type or schema this version does not know becomes ``Unknown`` with its bytes untouched. A
+row never causes an import.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from ledger import Ledger
 from ledger.aio.ledger import AsyncLedgerRead
 from ledger.api import LedgerRead
-from ledger.core.other_names import CALLS, UnknownCallError
+from ledger.core.area import CALLS, UnknownCallError
 
 
 @pytest.fixture

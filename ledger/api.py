@@ -9,9 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from ledger import answers
-from ledger.core.area import Area, callback
+from ledger.core.area import LIMIT, Area, callback, found, page
 from ledger.core.call import Answer
-from ledger.core.paging import LIMIT, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place

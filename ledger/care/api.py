@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledger.care import answers, care, rebuilding
-from ledger.core.area import Area, callback
-from ledger.core.paging import LIMIT, page
+from ledger.core.area import LIMIT, Area, callback, page
 from ledger.core.planning import Stopping
 from ledger.log.paths import StrPath
 from ledger.types import Cancel, Page

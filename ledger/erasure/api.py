@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from ledger.core.area import Area
-from ledger.core.paging import LIMIT, page
+from ledger.core.area import LIMIT, Area, page
 from ledger.domain.errors import RejectedError
 from ledger.erasure import answers, completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from ledger.core.area import Area
-from ledger.core.paging import checked_limit
+from ledger.core.area import Area, checked_limit
 from ledger.graph import queries
 from ledger.graph.answers import Graph
 from ledger.memories import commands

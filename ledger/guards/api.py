@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Unpack
 
-from ledger.core.area import Area, callback
-from ledger.core.paging import LIMIT, page
+from ledger.core.area import LIMIT, Area, callback, page
 from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.guards import answers, quarantining, queries

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from ledger import events as e
+from ledger.core.area import CAP
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
-from ledger.core.paging import CAP
 from ledger.core.planning import Stopping
 from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
 from ledger.core.work import Work

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ledger.core.area import CAP
 from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine
-from ledger.core.paging import CAP
 from ledger.core.reads import LIST_LIMIT, listed
 from ledger.guards import answers
 from projections.core.rows import NEWEST, Start

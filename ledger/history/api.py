@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, get_args
 
-from ledger.core.area import Area
-from ledger.core.paging import LIMIT, checked_limit, found, page
+from ledger.core.area import LIMIT, Area, checked_limit, found, page
 from ledger.core.planning import Stopping
 from ledger.domain import times
 from ledger.domain.errors import RejectedError

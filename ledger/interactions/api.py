@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 from msgspec.structs import replace
 
-from ledger.core.area import Area, callback
+from ledger.core.area import LIMIT, Area, callback, found, page
 from ledger.core.call import Who
-from ledger.core.paging import LIMIT, found, page
 from ledger.core.planning import Stopping
 from ledger.core.reads import place_in_time
 from ledger.domain import metadata as pairs_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from ledger.core.area import Area
-from ledger.core.paging import LIMIT, found, page
+from ledger.core.area import LIMIT, Area, found, page
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import one_of, plural
 from ledger.observations import commands as observation_commands

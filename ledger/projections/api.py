@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from ledger.core.area import Area
+from ledger.core.area import LIMIT, Area, of_all, page
 from ledger.core.engine import Engine
-from ledger.core.paging import LIMIT, of_all, page
 from ledger.domain.errors import NotFoundError
 from ledger.log.reading import read_tip
 from ledger.projections.answers import OwnProjection

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack, get_args
 
-from ledger.core.area import Area
-from ledger.core.paging import LIMIT, page
+from ledger.core.area import LIMIT, Area, page
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text, plural, texts
 from ledger.log.paths import StrPath, path_name

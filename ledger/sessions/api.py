@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from msgspec.structs import asdict, replace
 
-from ledger.core.area import Area
+from ledger.core.area import CAP, LIMIT, Area, page
 from ledger.core.call import Who
-from ledger.core.paging import CAP, LIMIT, page
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.metadata import NO_PAIRS, checked

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 import msgspec
 
-from ledger.core.area import Area
-from ledger.core.paging import LIMIT, of_all, page
+from ledger.core.area import LIMIT, Area, of_all, page
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, plural
 from ledger.types import Json, Page, Time, ValueStatus, WriteOptions

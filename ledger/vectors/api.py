@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ledger.core.area import Area, callback
-from ledger.core.paging import LIMIT, of_all, page
+from ledger.core.area import LIMIT, Area, callback, of_all, page
 from ledger.core.planning import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import flags

@@ -22,7 +22,7 @@ from ledger.core.call import now
 from ledger.core.engine import Engine
 from ledger.core.reads import READER, WRITER, last_upgrade, least, read_event
 from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError
-from ledger.domain.text import one_line
+from ledger.domain.text import counted, one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
 from ledger.log import file_lock, making, platform, replica_file
@@ -337,10 +337,11 @@ class _Examination:
             hint = "" if problem.endswith(NOT_OURS) else REBUILD
             self.report("problem", "projections", problem, hint)
         if tables and log:
-            text = f"{len(tables)} tables differ from this log, which says little while the log is damaged"
+            differ = f"{counted(len(tables), 'table')} {'differs' if len(tables) == 1 else 'differ'}"
+            text = f"{differ} from this log, which says little while the log is damaged"
             self.report("note", "projections", text)
         if not log:
-            self.report("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
+            self.report("ok", "log", f"{counted(report.events, 'event')}, unbroken from the first to the last")
         if not log and not pages:
             self.report("ok", "pages", "SQLite's integrity check finds nothing")
         if tables and not log and not writable:

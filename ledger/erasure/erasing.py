@@ -26,7 +26,7 @@ from ledger.core.planning import Moved, Stopping, optimistic
 from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
-from ledger.domain.text import LIST_ITEMS, check_reason
+from ledger.domain.text import LIST_ITEMS, check_reason, counted
 from ledger.erasure import answers, certificates, remaining
 from ledger.erasure.asked import ErasureChoices, ErasureRequest, checked_choices, exceptions, request_for
 from ledger.erasure.completing import finish, finish_erasures, recorded_report
@@ -161,7 +161,8 @@ def _empty(request: ErasureRequest, asker: Who) -> answers.ErasureReport:
 
 def _stopped(report: answers.ErasureReport, why: str, left: int) -> answers.ErasureReport:
     """Return the report of an erasure that stopped with ``left`` events still to do."""
-    text = f"{left:,} events still hold their texts; the same call continues with them"
+    hold = f"{counted(left, 'event')} still {'holds its text' if left == 1 else 'hold their texts'}"
+    text = f"{hold}; the same call continues with {'it' if left == 1 else 'them'}"
     text = f"{report.why}; {text}" if report.why else text
     return replace(report, state="stopped", stopped=why, left=left, why=text)
 

@@ -348,3 +348,9 @@ def test_a_file_is_copied_exported_rebuilt_and_looked_at(ledger: Ledger, tmp_pat
         assert {each.suspended_at for each in again.maintenance.stats().projections} == {None}
     with pytest.raises(NotFoundError):
         Ledger.doctor(tmp_path / "nothing.db")
+
+
+def test_the_doctor_counts_the_one_event_of_a_new_ledger(tmp_path: Path) -> None:
+    Ledger.open(tmp_path / "new.db").close()
+    found = {each.what: each.found for each in Ledger.doctor(tmp_path / "new.db").findings}
+    assert found["log"] == "1 event, unbroken from the first to the last"

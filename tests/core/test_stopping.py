@@ -208,6 +208,15 @@ def test_half_an_erasure_says_what_is_left_and_the_same_call_erases_it(
     assert len(ledger.bind(user="ben").memories.list()) == 1
 
 
+def test_an_erasure_that_stops_before_its_last_event_speaks_of_one(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "USER_EVENTS", 3)
+    facts(ledger, 7)
+    report = ledger.erase(EVERYTHING, **ends(monkeypatch, "a function", 5))
+    assert (report.left, report.why) == (1, "1 event still holds its text; the same call continues with it")
+
+
 def test_the_erasure_of_one_thing_is_whole_or_not_begun(ledger: Ledger) -> None:
     (fact,) = facts(ledger, 1)
     position = ledger.position

@@ -7,12 +7,12 @@ from typing import Any
 
 from ledger.core.work import Work
 from ledger.domain.ids import LENGTH
+from ledger.domain.scan.patterns import is_tool_limitation
 from ledger.domain.text import normalise
 from ledger.english.extractor import DroppedFinding as Passed
 from ledger.english.extractor import Extracted
 from ledger.english.matching import DEFAULT_MATCHER, Response, match
 from ledger.events import MemoryCaptured
-from ledger.guards import claims
 from ledger.memories.admission import duplicate, turned_down
 from ledger.memories.state import MemoryState
 
@@ -37,7 +37,7 @@ def unfit(work: Work, attempt: MemoryCaptured) -> str | None:
 
     An attempt is refused if it claims that a tool cannot do something, or if a scanner found a threat.
     """
-    if claims.is_tool_limitation(attempt.content or ""):
+    if is_tool_limitation(attempt.content or ""):
         return "tool_limitation"
     texts = (attempt.content, *(attempt.entities or ()), *(attempt.tags or ()))
     threat = work.threat(*texts)

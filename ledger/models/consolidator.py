@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.scan.patterns import is_tool_limitation
 from ledger.domain.text import normalise, one_line
 from ledger.events import ObservationFormed
-from ledger.guards import claims
 from ledger.models.calls import KEPT, ActionOutcome
 from ledger.models.port import ModelRequest
 from ledger.models.prompts import prompt
@@ -259,7 +259,7 @@ class _Taking:
             return "blank"
         if len(text.split()) > WORDS or len(text.encode()) > observation_rules.TEXT_BYTES:
             return "too_long"
-        if why := "tool_limitation" if claims.is_tool_limitation(text) else unfit(self._work, text):
+        if why := "tool_limitation" if is_tool_limitation(text) else unfit(self._work, text):
             return why
         return "" if any(source <= len(self._batch.sources) for source in value.sources) else "no_sources"
 

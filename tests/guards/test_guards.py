@@ -22,8 +22,7 @@ from ledger.core.guarding import Guard
 from ledger.domain.scan import letters, secrets, threats
 from ledger.domain.scan.folding import PIECE_CHARS, fold, views
 from ledger.domain.scan.letters import HEAD, is_odd
-from ledger.domain.scan.patterns import ScannerPattern
-from ledger.guards import claims
+from ledger.domain.scan.patterns import ScannerPattern, is_tool_limitation
 from tools.evaluate.evaluate_guards import (
     EXAMPLES,
     HALVES,
@@ -678,7 +677,7 @@ def test_a_hostile_text_takes_a_few_steps_for_each_character(unit: str, end: str
     ],
 )
 def test_what_a_tool_cannot_do_is_told_from_what_is_so(is_claim: bool, text: str) -> None:
-    assert claims.is_tool_limitation(text) is is_claim
+    assert is_tool_limitation(text) is is_claim
 
 
 # --- the corpus ------------------------------------------------------------------------------------------------------

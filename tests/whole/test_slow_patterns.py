@@ -11,9 +11,9 @@ import pytest
 
 from ledger import Ledger
 from ledger.domain.scan import secrets, threats
+from ledger.domain.scan.patterns import is_tool_limitation
 from ledger.english import clauses, entities, first_person, meaning, question, slots
 from ledger.english import extractor as extraction
-from ledger.guards import claims
 from ledger.observations import grouping
 from tools.crash import slow_patterns
 from tools.crash.slow_patterns import GIVE_UP_S, Expression, grows, seconds, slow
@@ -59,7 +59,7 @@ def test_the_expressions_of_every_module_are_collected() -> None:
 READERS: dict[str, Callable[[str], Any]] = {
     "secrets": secrets.scan,
     "threats": threats.scan,
-    "claims": claims.is_tool_limitation,
+    "claims": is_tool_limitation,
     "what a user says": lambda text: list(first_person.statements(text)),
     "extraction": lambda text: extraction.extract_all({"": text}),
     "clauses": lambda text: clauses.clauses(clauses.unquoted(text)),

@@ -1095,7 +1095,7 @@ class Ledger(LedgerRead):
 
         From the channel "agent" the new memory has a confidence of at most 0.6. From "web", "tool" and "file" the new memory
         waits for review, and the old memory stays active until ``promote``. A candidate can be replaced too: it was true until
-        then, without having been active here.
+        then, without having been active here. The channels "web", "tool" and "file" cannot say so.
 
         Args:
             content: The new statement.

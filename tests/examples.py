@@ -339,7 +339,7 @@ EVENTS: dict[str, e.EventData] = {
         ),
         e.MemoryCorrected(kind="knowledge", moved=True, entities=("Ada", "Acme"), reason="a slip"),
         e.ValidityChanged(valid_from=EARLIER, valid_to=NOW, reason="until June"),
-        e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1"),
+        e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1", unreviewed=True),
         e.MemoryInvalidated(reason="was wrong"),
         e.MemoryRetracted(reason="private"),
         e.MemoryRestored(reason="was right"),

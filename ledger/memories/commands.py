@@ -18,7 +18,7 @@ from ledger.domain.times import validity
 from ledger.events import MemoryCaptured
 from ledger.graph import policy as graph_rules
 from ledger.interactions import policy as reinforcement
-from ledger.memories import admission, answers
+from ledger.memories import admission, admission_rules, answers
 from ledger.memories import rules as memory_rules
 from ledger.memories.admission import answered, event_of, happened_in, in_time, with_kind
 from ledger.memories.asked import SupersedeRequest
@@ -252,8 +252,7 @@ def supersede(writer: Writer, asker: Who, id: str, request: SupersedeRequest) ->
         attempt = admission.by_channel(work, in_time(work, attempt), verb)
         if attempt.sources:
             attempt = with_sources(work, attempt)
-        if old.status not in ("candidate", "active"):
-            raise memory_rules.refusal(memory_rules.Supersede(None, ""), old)
+        _check_may_be_over(work, old)
         at_once = attempt.status == "active" or (request.propose and old.status == "candidate")
         return _succeed(work, old, attempt, reason, edges, at_once=at_once)
 
@@ -265,9 +264,20 @@ def end(writer: Writer, asker: Who, id: str, reason: str = "") -> answers.Memory
     reason = check_reason("reason", reason)
 
     def body(work: Work, memory: MemoryState) -> None:
+        _check_may_be_over(work, memory)
         emit(work, memory, memory_rules.Supersede(None, happened_in(work), reason))
 
     return change(writer, asker, "memories.end", id, body, (id, reason))
+
+
+def _check_may_be_over(work: Work, memory: MemoryState) -> None:
+    """Raise ``RejectedError`` unless a caller may say that a memory is true no longer.
+
+    Who says so of a candidate says that it was true until then, so nobody says so who could not state it without a review.
+    """
+    may_state = work.who.channel == "user" or admission_rules.of_channel(work.who.channel).status == "active"
+    if memory.status not in ("candidate", "active") or (memory.status == "candidate" and not may_state):
+        raise memory_rules.refusal(memory_rules.Supersede(None, ""), memory)
 
 
 # --- edges ---------------------------------------------------------------------------------------------------

@@ -170,7 +170,8 @@ class MemorySuperseded(EventData, frozen=True):
     """The end of a memory because another memory, ``by``, took its place.
 
     ``by`` is missing if nothing took its place: somebody ended the memory, or a policy let it expire and ``rule`` names the rule.
-    The memory held up to ``valid_to``, or not at all if it began later.
+    The memory held up to ``valid_to``, or not at all if it began later. ``unreviewed`` is True for a candidate, which was never
+    active here.
     """
 
     traits: ClassVar[Traits] = Traits("reversible")
@@ -179,6 +180,7 @@ class MemorySuperseded(EventData, frozen=True):
     valid_to: Time
     reason: Text | None = ""
     rule: Code | None = None
+    unreviewed: bool = False
 
 
 class MemoryInvalidated(EventData, frozen=True):

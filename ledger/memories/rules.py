@@ -196,8 +196,10 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return _correction(correct, memory)
         case SetValidity() as validity, "candidate" | "active":
             return _validity(validity, memory)
-        case Supersede(by, valid_to, reason, rule), status if status in _replaceable(rule):
+        case Supersede(by, valid_to, reason, rule), "active":
             return [MemorySuperseded(by, valid_to, reason, rule)]
+        case Supersede(by, valid_to, reason, None), "candidate":  # a rule compares active memories alone
+            return [MemorySuperseded(by, valid_to, reason, unreviewed=True)]
         case Invalidate(reason), "active":
             return [MemoryInvalidated(reason)]
         case Retract(reason), "candidate" | "active":
@@ -218,11 +220,6 @@ def decide(command: Command, memory: MemoryState) -> list[EventData]:
             return []
         case _:
             raise refusal(command, memory)
-
-
-def _replaceable(rule: str | None) -> tuple[str, ...]:
-    """Return the statuses from which a memory is superseded; a rule (merge, conflict, decay) compares active memories alone."""
-    return ("candidate", "active") if rule is None else ("active",)
 
 
 def refusal(command: Struct, memory: MemoryState) -> RejectedError:
@@ -373,6 +370,7 @@ _NEEDS: dict[type[EventData], tuple[str, ...]] = {
     MemoryPromoted: ("candidate", "active"),
     MemoryRejected: ("candidate", "invalid"),
     MemoryReinforced: ("active",),
+    MemorySuperseded: ("active",),
     MemoryInvalidated: ("active", "invalid"),
     MemoryRetracted: ("candidate", "active", "retracted"),
     MemoryRestored: ("candidate", "active", *HIDDEN),
@@ -387,5 +385,7 @@ def admits(memory: MemoryState | None, data: EventData) -> bool:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:
         return (data.valid_from or memory.valid_from) < data.valid_to
-    needed = _replaceable(data.rule) if isinstance(data, MemorySuperseded) else _NEEDS.get(type(data), STATUSES)
+    needed = _NEEDS.get(type(data), STATUSES)
+    if isinstance(data, MemorySuperseded) and data.unreviewed:
+        needed = ("candidate", "active")
     return (memory.underlying or memory.status) in needed

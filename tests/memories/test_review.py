@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ledger import Ledger, NotFoundError, RejectedError
+from ledger.types import Channel
 
 TEA = "Tea is in the tin."
 
@@ -315,3 +316,20 @@ def test_a_proposed_successor_replaces_a_candidate_at_once_and_an_active_memory_
     assert [ledger.memories.get(each.id).superseded_by for each in (porto, faro)] == [faro.id, lisbon.id]
     ledger.promote(jar.id)
     assert ledger.memories.get(tea.id).superseded_by == jar.id
+
+
+@pytest.mark.parametrize("channel", ["web", "tool", "file"])
+def test_who_could_not_state_a_candidate_does_not_say_that_it_was_true(ledger: Ledger, channel: Channel) -> None:
+    idea = ledger.propose("The harbour is closed on Mondays.", channel=channel, valid_from="2024-01-01")
+    for attempt in (
+        lambda: ledger.supersede(
+            idea.id, "The harbour is closed on Tuesdays.", channel=channel, valid_from="2025-01-01"
+        ),
+        lambda: ledger.memories.end(idea.id, channel=channel),
+    ):
+        with pytest.raises(RejectedError, match="is candidate"):
+            attempt()
+    assert [each.id for each in ledger.review()] == [idea.id]
+    ledger.memories.end(idea.id, occurred_at="2025-01-01")  # a person may
+    past = ledger.at(ledger.position, valid_at="2024-06-01")
+    assert [item.content for item in past.recall("harbour").items] == ["The harbour is closed on Mondays."]

@@ -189,8 +189,13 @@ def make_app(
         writes: Offer buttons that change the ledger.
         as_of: The moment that every page shows; None for now, and for the moment that an address names.
     """
-    others = any(name != user for name in ledger.maintenance.users(limit=2))
+    others = any(name != user and _has_memory(ledger, name) for name in ledger.maintenance.users(limit=3))
     desk = Desk(ledger, session, user, writes and as_of is None, as_of, others)
     if as_of is not None:
         WebQuestion(desk, "/", ())  # a moment that does not exist is refused before anybody listens
     return PageGate(PageApp(desk), host=host, session=session, policy=POLICY)
+
+
+def _has_memory(ledger: Ledger, user: str) -> bool:
+    """Return False for the user without a name to whom only events of the file itself belong, such as its beginning."""
+    return bool(user) or any(entry.subject != "ledger" for entry in ledger.bind(user=user).history.audit(limit=10))

@@ -204,3 +204,15 @@ def test_the_page_shows_one_user_and_says_that_there_are_others(ledger):
     page = Browser(ada, user="ada").enter().get("/beliefs")
     assert "The mast is up." in page.words and "dinghy" not in page.words
     assert "memory of ada" in page.words and "This file holds the memory of other users too." in page.words
+
+
+def test_who_is_alone_on_file_is_told_of_nobody_else(tmp_path):
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        ledger.remember("The mast is up.")
+        browser = Browser(ledger, user="ada").enter()
+        assert "other users" not in browser.get("/beliefs").words
+        assert "did not work memory of ada" in browser.get("/nothing").words
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.remember("The dinghy leaks.")
+        page = Browser(ledger.bind(user="ada"), user="ada").enter().get("/beliefs")
+        assert "This file holds the memory of other users too." in page.words

@@ -14,6 +14,7 @@ import types
 import unittest
 from unittest import mock
 
+import needs
 import pytest
 from eventsourcing.tests import application, projection
 from eventsourcing.utils import Environment, get_topic
@@ -92,6 +93,7 @@ class TestEventCountersView(OnAFile, projection.EventCountersViewTestCase):
         return factory.tracking_recorder(EventCounters)
 
 
+@needs.open_files_that_move
 class TestProjection(OnAFile, projection.AggregateEventCountersProjectionTestCase):
     view_class = EventCounters
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -34,9 +35,10 @@ def test_a_broken_file_has_problems(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE words (word TEXT)")
         connection.execute("CREATE INDEX by_word ON words (word)")
         connection.executemany("INSERT INTO words VALUES (?)", [(f"word {number}",) for number in range(500)])
-        connection.execute("VACUUM")  # a split of a page may leave a copy behind
     content = path.read_bytes()
-    assert content.count(b"word 250") == 2  # the table's and the index's
-    path.write_bytes(content.replace(b"word 250", b"word 25x", 1))
-    with closing(sqlite3.connect(path)) as connection:
-        assert list(integrity_problems(connection, 100))
+    found = []
+    for place in re.finditer(b"word 250", content):  # the table's, the index's, and what a split of a page left behind
+        path.write_bytes(content[: place.start()] + b"word 25x" + content[place.end() :])
+        with closing(sqlite3.connect(path)) as connection:
+            found.append(bool(list(integrity_problems(connection, 100))))
+    assert found.count(True) == 2, found

@@ -431,6 +431,9 @@ class _Move:
         content = clean(statement.content)
         before, is_active = self._statements.get(replaced), statement.status == "active"
         replaces = before if before is not None and before.status in OPEN else None
+        if replaces is not None and replaces.status == "candidate" and self._waits(statement.channel):
+            self._end(replaced, replaces, MovedEnding(key=where, status="superseded", at=at, channel=statement.channel))
+            replaces = None
         if replaces is not None and replaces.id:  # of a dry run it may be gone
             memory = ledger.supersede(replaces.id, content, propose=not is_active, **fields)  # type: ignore[arg-type]
         else:
@@ -458,7 +461,9 @@ class _Move:
         ended_at = end.ended_at if isinstance(end, MovedStatement) else end.at
         options = self._options(f"{end.status}:{end.key}", self._time(ended_at, end.key), end.channel)
         if known.id:
-            if end.status == "superseded":
+            if end.status == "superseded" and known.status == "candidate" and self._waits(end.channel):
+                self._ledger.retract(known.id, reason=end.reason or "over in the source, and not approved", **options)
+            elif end.status == "superseded":
                 self._ledger.memories.end(known.id, reason=end.reason, **options)
             elif end.status == "retracted":
                 self._ledger.retract(known.id, reason=end.reason, **options)
@@ -634,6 +639,10 @@ class _Move:
     def _check_since(self, at: str | None) -> None:
         if self._since is not None and (at is None or times.moment("at", at) < self._since):
             raise _Left("without a time, and since was given" if at is None else "earlier than since")
+
+    def _waits(self, channel: Channel) -> bool:
+        """Return True if what comes through a channel waits for review, so that its end says nothing about what was true."""
+        return (self._request.channel or channel) not in ("user", "agent")
 
     def _options(self, key: str, at: str | None, channel: Channel = "user") -> WriteOptions:
         """Return the options of a write."""

@@ -148,3 +148,15 @@ def test_a_database_of_rubino_without_a_graph_or_sessions_has_facts(ledger: Ledg
 
 def test_what_came_from_rubino_can_be_taken_back_and_come_again(ledger: Ledger, tmp_path: Path) -> None:
     assert_comes_again(ledger, database(tmp_path / "rubino.db", DDL, ROWS))
+
+
+def test_what_is_over_waits_for_nobody_where_everything_else_waits(ledger: Ledger, tmp_path: Path) -> None:
+    twice(ledger, database(tmp_path / "rubino.db", DDL, ROWS), channel="file")
+    status = states(ledger)
+    over = {
+        f"Ada {words}" for words in ("lives in Porto", "lives in Faro", "owns a sloop", "has a ketch", "keeps bees")
+    }
+    assert {text for text, each in status.items() if each == "retracted"} == over
+    assert {each for text, each in status.items() if text not in over} == {"candidate"}
+    assert {waiting.memory.content for waiting in ledger.review()} == status.keys() - over
+    assert not ledger.at(ledger.position, valid_at="2025-03-15").recall("Ada lives in Porto", among=["memories"]).items

@@ -58,7 +58,7 @@ def import_from(
     Raises:
         NotFoundError: There is nothing at the path.
         RejectedError: The kind is unknown or cannot be told; a time has no offset and no zone was named; or a file cannot be
-            read.
+            read; or the importer is distrusted.
         ConflictError: The call is inside a batch.
     """
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):

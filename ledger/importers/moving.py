@@ -223,6 +223,7 @@ class _Move:
             names,
             request,
         )
+        self._check_trusted()
         self._zone = None if request.zone is None else zone_named(request.zone)
         now = times.fixed(datetime.now(UTC))
         self._since = None if request.since is None else times.since("since", request.since, now)
@@ -238,6 +239,17 @@ class _Move:
         self.taken, self.known = Counter[str](), 0
         self.first = self.last = ""
         self.stopped = ""
+
+    def _check_trusted(self) -> None:
+        """Raise ``RejectedError`` if this ledger distrusts what this importer records; every record would be refused."""
+        client = self._names.recorded
+        for origin in self._ledger.history.distrusted().all():
+            if (origin.kind, origin.origin, origin.until) == ("client", client, None):
+                raise RejectedError(
+                    f"the client {client} is distrusted here, so nothing of it is taken;"
+                    f" `memory-ledger history trust {client} --kind client` takes that back",
+                    rule="trust",
+                )
 
     def report(self, seconds: float) -> MoveReport:
         source, dry_run = self._source, self._request.dry_run

@@ -193,8 +193,11 @@ def test_one_call_takes_an_import_back_and_it_can_come_again(ledger: Ledger, tmp
     assert dict(import_from(ledger, path).taken) == {"turns": 5}
     ledger.history.distrust("import:claude-code", kind="client")
     assert len(ledger.interactions.list()) == 0
-    refused = import_from(ledger, path)
-    assert not refused.taken and len(ledger.interactions.list()) == 0
+    with pytest.raises(RejectedError, match="import:claude-code is distrusted here, so nothing of it is taken"):
+        import_from(ledger, path)
+    assert len(ledger.interactions.list()) == 0
+    ledger.history.trust("import:claude-code", kind="client")
+    assert len(ledger.interactions.list()) == 5 and import_from(ledger, path).known == 5
 
 
 def test_an_erased_turn_does_not_come_back(ledger: Ledger, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What a person reads: no tags, no style, no script, blanks as one."""
+        """Return the text that a person reads: without tags, styles and scripts, and with single blanks."""
         shown = re.sub(r"<(style|script)>.*?</\1>|<[^>]*>", " ", self.text, flags=re.S)
         return " ".join(unescape(shown).split())
 

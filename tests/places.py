@@ -14,11 +14,11 @@ QUICK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # for what is not ask
 
 
 def log_of(name: str) -> Path:
-    """A log that was released, by its format and what it tells of."""
+    """Return the path of a released log, named by its format and its subject, such as ``1_conversations``."""
     return GOLDEN / f"log_format_{name}.jsonl"
 
 
 def move_home(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """The home directory of this process and of those that it starts, by the names of POSIX and of Windows."""
+    """Set the home directory of this process and of its children, by the variables of POSIX and of Windows."""
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(folder))

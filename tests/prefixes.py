@@ -17,7 +17,7 @@ from projections.core.rows import CURRENT, Table
 
 @contextmanager
 def prefix(ledger, position, time):
-    """A ledger that was made of the log up to a position, and stands at that time."""
+    """Open a new ledger made of another ledger's log up to a position, with a clock that stands at a time."""
     with tempfile.TemporaryDirectory(dir=QUICK) as folder:
         path = f"{folder}/prefix.db"
         store = EventStore.open(path)
@@ -33,7 +33,7 @@ def prefix(ledger, position, time):
 
 
 def tables_of(connection):
-    """Every table with a past, as it stands on a connection."""
+    """Return the sorted rows of every table that can be read as of the past, by the table's name."""
     found = {}
     for table in as_of.tables():
         if isinstance(table, Table) and table.then is not CURRENT:

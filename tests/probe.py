@@ -13,57 +13,60 @@ from ledger.vectors import part as vector_part
 
 
 def inside(ledger: Any) -> Any:
-    """What is behind a ledger, or one of the past."""
+    """Return the engine behind a ledger, or behind a ledger of the past."""
     return ledger._engine
 
 
 def store(ledger: Any) -> Any:
-    """The event store."""
+    """Return the event store behind a ledger."""
     return inside(ledger).store
 
 
 def writing(ledger: Any) -> Any:
-    """The event store's writing side: ``commit``, ``renew``, ``cursor``, ``position``."""
+    """Return the event store's writing side: ``commit``, ``renew``, ``cursor``, ``position``."""
     return store(ledger).writing
 
 
 def writer(ledger: Any) -> Any:
-    """What runs commands: ``run``, ``settle``, ``now``, ``secret``, ``projector``, ``rows``."""
+    """Return the object that runs commands: ``run``, ``settle``, ``now``, ``secret``, ``projector``, ``rows``."""
     return inside(ledger).writer
 
 
 def batch(ledger: Any) -> Any:
-    """The batch under way: ``began``, of its monotonic clock, decides when it commits."""
+    """Return the batch under way.
+
+    A test sets ``began``, a reading of the monotonic clock, to decide when the batch commits.
+    """
     return writer(ledger).open_batch
 
 
 def read(ledger: Any) -> AbstractContextManager[Any]:
-    """A snapshot with the projections taken in."""
+    """Return the context of a snapshot whose projections include all events."""
     found: AbstractContextManager[Any] = inside(ledger).reading()
     return found
 
 
 def default(ledger: Any) -> Any:
-    """Who acts where a call does not say."""
+    """Return the author of a command whose call names none."""
     return inside(ledger).default
 
 
 def who(**given: str) -> Any:
-    """Whoever gives a command: ``user``, ``actor``, ``client``, ``channel``, ``agent``."""
+    """Return the author of a command, of ``user``, ``actor``, ``client``, ``channel`` and ``agent``."""
     from ledger.core.call import Who
 
     return Who(**given)  # type: ignore[arg-type]
 
 
 def event_data(connection: Any, position: int) -> Any:
-    """What an event of the log says, on the connection of ``read``."""
+    """Return the data of the event at a position of the log, read on the connection that ``read`` gives."""
     from ledger.core.reads import event_data
 
     return event_data(connection, position)
 
 
 def secret(ledger: Any) -> str:
-    """The secret of the first event."""
+    """Return the secret that the first event of a ledger holds."""
     return str(inside(ledger).created.secret)
 
 
@@ -76,30 +79,33 @@ def set_model(ledger: Any, model: Any) -> None:
 
 
 def vectors(ledger: Any) -> Any:
-    """What searches by vectors, None without an embedder."""
+    """Return the search by vectors, or None if the ledger has no embedder."""
     return inside(ledger).parts.get(vector_part.SEARCH)
 
 
 def session(session: Any) -> Any:
-    """What is behind a session."""
+    """Return the inner object behind a session."""
     return session._inner
 
 
 def rebuild(ledger: Any, progress: Any = None) -> Any:
-    """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
+    """Rebuild the projections as the opening of a file does.
+
+    The rebuild records nothing, so a test can compare the digest before and after.
+    """
     from ledger.care import rebuilding
 
     return rebuilding.rebuild(inside(ledger), progress=progress)
 
 
 def begin_with(patch: Any, **least: int) -> None:
-    """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
+    """Let new ledgers need a newer product: ``READER`` or ``WRITER`` is the least format that may read or write them."""
     for name, number in least.items():
         patch.setattr(f"ledger.care.opening.{name}", number)
 
 
 def plain(ledger: Any) -> Any:
-    """The plain ledger or namespace behind an awaited one."""
+    """Return the plain ledger or namespace behind an awaited one."""
     return ledger._sync
 
 
@@ -116,7 +122,7 @@ def writer_held(ledger: Any) -> Iterator[Callable[[int], None]]:
     class Held(QueuedCommand):
         @classmethod
         def deliver(cls, settled: Any) -> None:
-            """Nobody waits for it."""
+            """Do nothing, because nobody waits for the command."""
 
     def hold() -> None:
         begun.set()

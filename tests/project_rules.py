@@ -34,12 +34,12 @@ class ProjectRules:
         self.oracle.done(before + 1, user, "", found.id, [CommandPart("project", None, {"name": name})], None)
 
     def place(self, user, name):
-        """The project that a name stands for, and the name; None for both where nobody is called so."""
+        """Return the project that a name stands for, and the name; None for both if no project has the name."""
         found = self.oracle.places(user).named(name)
         return found, name if found is not None else None
 
     def about(self, verb, user, actor, key, asked, call, decide):
-        """A command on a project: ``decide`` gets the projects and says what becomes of which."""
+        """Give a command on a project; ``decide`` gets the user's projects and returns the expected changes."""
         self.command(user, actor, key, (verb, *asked), call, lambda _: decide(self.oracle.places(user)))
 
     @rule(user=users, name=names, text=st.sampled_from(TEXTS), actor=actors, key=keys)
@@ -54,7 +54,7 @@ class ProjectRules:
 
     @rule(user=users, name=names, alias=names, actor=actors, key=keys)
     def add_alias(self, user, name, alias, actor, key):
-        """A name that leads to the project already is nothing new, and one of another project is refused."""
+        """Add an alias; an alias that the project has changes nothing, and a name of another project is refused."""
 
         def decide(places):
             main, known = places.named(name), places.named(alias)
@@ -69,7 +69,10 @@ class ProjectRules:
 
     @rule(user=users, name=names, new=names, actor=actors, key=keys)
     def rename(self, user, name, new, actor, key):
-        """The former name leads to the project still, and a name of another project is refused, of one in it too."""
+        """Rename a project.
+
+        The former name still leads to the project. A name of another project is refused, even if the two are joined.
+        """
 
         def decide(places):
             main = places.named(name)
@@ -95,7 +98,7 @@ class ProjectRules:
 
     @rule(user=users, first=names, name=names, text=st.sampled_from(TEXTS), number=numbers, actor=actors)
     def join_and_part(self, user, first, name, text, number, actor):
-        """Something is written while two are together; then each has its own again."""
+        """Join two projects, write a memory in one of them, and usually undo the join."""
         before = self.ledger.position
         self.join(user, first, name, actor, None)
         if any(part.verb == "join" and part.number > before for part in self.oracle.parts):
@@ -122,7 +125,7 @@ class ProjectRules:
 
     @rule(user=users, name=names, entry=st.sampled_from(("x", "y")), actor=actors)
     def remove_value(self, user, name, entry, actor):
-        """Of all that are together, or the value of another of them would be what counts."""
+        """Remove a value from all projects that are joined, or the value of another of them would count."""
 
         def decide(places):
             group = places.groups[places.named(name)]
@@ -136,7 +139,7 @@ class ProjectRules:
     @precondition(lambda self: self.batch is None and not any(id[0] == "p" for id in self.oracle.erased))
     @rule(user=users, name=names, number=numbers)
     def erase_project(self, user, name, number):
-        """All that is found in it goes, whichever of its names was written down; and the name is free for another."""
+        """Erase a project with all that is found under any of its names, then add a new project of the same name."""
         places = self.oracle.places(user)
         if number % 8 or places.named(name) is None:
             return
@@ -155,7 +158,7 @@ class ProjectRules:
     # --- what must hold ------------------------------------------------------------------------------------------
 
     def compare_projects(self, ledger_of, left):
-        """By the parts in effect: an erasure applies to all earlier moments."""
+        """Compare the projects of each user with the oracle's; an erasure applies to all earlier moments too."""
         for user, parts in left.items():
             expected = Places(parts, self.oracle.erased).shown()
             found = {each.id: each for each in ledger_of(user).projects.list() if each.name is not None}
@@ -166,7 +169,10 @@ class ProjectRules:
                 assert {entry.name: entry.value for entry in each.state} == values
 
     def look_into_projects(self, user, expected):
-        """Under each of its names, all that is found in a project; and for a prompt what is of it or of none."""
+        """Check that each name of a project finds all that is in the project.
+
+        The context for a prompt holds memories of the project and memories of no project.
+        """
         places, now = self.oracle.places(user), self.oracle.now
         turns, asker = self.oracle.turns(user), self.ledger.bind(user=user)
         for name in (*NAMES, *ALIASES):

@@ -28,7 +28,7 @@ def opened(path, **given):
 
 @functools.cache
 def prepared():
-    """The bytes of a ledger with a bit of everything, and the names that it is asked by."""
+    """Return the bytes of a ledger with a bit of everything, and the values that stand for names in the reads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "memory.db")
         Ledger.import_log(log_of("1_conversations"), path)
@@ -85,7 +85,7 @@ def _fill(ledger):
 
 
 def _fill_rarer(ledger):
-    """What fills the columns and tables that an everyday ledger leaves empty."""
+    """Fill the columns and tables that an everyday ledger leaves empty."""
     pairs = {"metadata": {"berth": 7}, "tags": ["harbour"]}
     pier = ledger.remember(
         "The ketch is moored at the north pier.", entities=["ketch", "pier"], idempotency_key="pier", **pairs
@@ -218,7 +218,7 @@ WAITING = {("history", "follow"), ("history", "wait")}  # for what is recorded l
 
 
 def methods():
-    """The reads of the public surface by their names here, as the command line knows them."""
+    """Yield each read of the public surface with its name in ``PUBLIC``, as the command line lists the methods."""
     for area in ("", *AREAS):
         for method in of_area(area) if area else of_ledger():
             if not method.writes and method.key not in WAITING:
@@ -227,12 +227,12 @@ def methods():
 
 
 def ask(name, ledger, the):
-    """What a read of the public surface answers, as plain data."""
+    """Return the answers of a read of the public surface to its calls in ``PUBLIC``, as plain data."""
     return [plain(each) for each in given(name, ledger, the)]
 
 
 def given(name, ledger, the):
-    """The same, as it is."""
+    """Return the answers of a read to its calls in ``PUBLIC``, as the objects that the ledger gave."""
     area, _, verb = name.rpartition(".")
     parts = area.split(".") if area else []
     place = ledger
@@ -286,6 +286,6 @@ READERS = {  # on the command line: words, and arguments
 
 @functools.cache
 def answers():
-    """What each read answers where nothing is damaged."""
+    """Return the answer of each read, by name, from a ledger in which nothing is damaged."""
     with tempfile.TemporaryDirectory() as folder, opened(put(Path(folder, "memory.db"))) as ledger:
         return {name: repr(ask(ledger, prepared()[1])) for name, ask in READS.items()}

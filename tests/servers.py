@@ -44,7 +44,7 @@ def no_idle_connections() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """The server that all tests of a process share; nobody stops it."""
+    """Start the server that all tests of a process share and no test stops."""
     server = _started()
     yield server
     server.close()
@@ -52,7 +52,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def mortal_server() -> Iterator[Server]:
-    """A server that tests of a module stop and start."""
+    """Start a server that the tests of a module may stop and start."""
     server = _started()
     yield server
     server.close()
@@ -60,7 +60,7 @@ def mortal_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def shared_url(server: Server) -> str:
-    """The URL of a database with the tables of shared logs; a test takes a tenant of its own."""
+    """Return the URL of a database with the tables of shared logs; each test takes a tenant of its own."""
     return server.url(server.new_database())
 
 

@@ -48,18 +48,18 @@ def said(message: Any) -> Said:
 
 
 def shown(window: Any) -> tuple:
-    """All of a window but where it was read, and the id of a recall."""
+    """Return the contents of a window without the position at which it was read and the id of a recall."""
     told = window.reasons, window.evicted, window.summaries_evicted, window.left_out, window.over_budget
     return window.entries, window.used, window.memories, *told
 
 
 def words(asked: Any) -> str:
-    """A summary as a model writes it that does as it is told."""
+    """Write a summary of at most the requested length, as an obedient model does."""
     return "Sum: " + "word " * min(90, asked.target_tokens // 2)
 
 
 def picture(session: Any) -> tuple:
-    """All that a session tells of itself, to be compared with what it tells later of now."""
+    """Return all that a session shows, for comparison with a later reading of the same moment."""
     found = session.window(10**9, tail=10**6)
     items = [(item.kind, item.place, item.tokens, item.id, item.ranges) for item in found.items]
     messages = [
@@ -107,7 +107,7 @@ class Sessions(RuleBasedStateMachine):
         name=st.sampled_from(NAMES), calls=st.integers(1, 40), size=st.sampled_from([3, 60, 400]), talks=st.booleans()
     )
     def work(self, name: str, calls: int, size: int, talks: bool) -> None:
-        """A turn in which an agent makes many calls."""
+        """Append a turn in which an agent makes many calls."""
         with self.ledger.batch():
             self.say(name, "user", f"{self.count} find out " + "why " * (size // 3))
             for _ in range(calls):
@@ -128,7 +128,7 @@ class Sessions(RuleBasedStateMachine):
         size=st.sampled_from([10, 80]),
     )
     def loop(self, name: str, turns: int, budget: int, size: int) -> None:
-        """What the documentation tells agents to do after every turn."""
+        """Append turns and compact the session after each of them, as the documentation advises agents."""
         for _ in range(turns):
             self.say(name, "user", f"{self.count} ask " + "word " * size)
             self.say(name, "assistant", f"{self.count} answer " + "word " * size)
@@ -151,7 +151,7 @@ class Sessions(RuleBasedStateMachine):
         nothing=st.sampled_from([[], [{"role": "user", "content": " "}], None, "text", [None]]),
     )
     def reconcile_with_nothing(self, name: str, nothing: Any) -> None:
-        """Neither an empty transcript nor one that cannot be read changes anything."""
+        """Reconcile a session with an empty or unreadable transcript, which changes nothing."""
         empty = isinstance(nothing, list) and nothing != [None]
         self.nothing_changes(lambda: self.session(name).reconcile(nothing), refused=not empty)
 
@@ -210,7 +210,7 @@ class Sessions(RuleBasedStateMachine):
                 self.nothing_older_is_left(session, asked)
 
     def nothing_older_is_left(self, session: Any, asked: int) -> None:
-        """Before the turn under way is summarized, all that is older is, as far as that makes it shorter."""
+        """Check that all messages before the turn under way are summarized, except short stretches."""
         stretch = 0
         for item in session.items():
             if item.place >= asked:
@@ -221,7 +221,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES), of=st.sampled_from(["all", "turn"]), part=st.sampled_from([20, 50, 80, 100, 105, 120]),
           asks=st.booleans(), tail=st.sampled_from([1, 32, 200]))  # fmt: skip
     def look_through_a_window_that_is_nearly_enough(self, name: str, of: str, part: int, asks: bool, tail: int) -> None:
-        """For all that the session's window holds, or for the turn under way alone."""
+        """Take a budget near the size of the session's whole window, or of the turn under way, and check the window."""
         items = self.session(name).items()
         asked = max((at for at in self.told[name].shown() if self.told[name].messages[at].asks), default=0)
         tokens = sum(item.tokens for item in items if of == "all" or item.place >= asked)
@@ -245,7 +245,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 10**6))
     def undo_and_redo(self, number: int) -> None:
-        """What is taken back and given back leaves everything as it was."""
+        """Undo a command and redo it, which leaves every session as it was."""
         before = {name: picture(self.session(name)) for name in NAMES}
         try:
             undone = self.ledger.undo(1 + number % self.ledger.position, cascade=True)

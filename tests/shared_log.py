@@ -36,7 +36,7 @@ def queued(ledger: Ledger, threads: Any, *works: Callable[[], object]) -> Iterat
 
 @pytest.fixture(params=["memory", "postgres"])
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Machines]:
-    """Machines that share a log in memory, or in PostgreSQL, all of them closed at the end."""
+    """Make machines that share a log in memory or in PostgreSQL, and close them all at the end."""
     from ledger.shared import sharing
     from tools.shared.double import Machines
 

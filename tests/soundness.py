@@ -15,7 +15,7 @@ _COLUMNS = "position, stream, version, type, state, digest, head, erased_by"
 
 
 def problems(ledger) -> list[str]:
-    """What is wrong with the log itself; nothing when all is well."""
+    """Return the faults of the log itself: in its chain, its positions and its versions; none if all is well."""
     with probe.store(ledger).snapshot() as connection:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY position").fetchall()
     found = list(check_chain(rows))
@@ -42,7 +42,7 @@ def tables(ledger) -> set[str]:
 
 
 def types(ledger) -> list[str]:
-    """The types of all events, in order."""
+    """Return the types of all events, in the order of the log."""
     with probe.store(ledger).snapshot() as connection:
         return [name for (name,) in connection.execute("SELECT type FROM events ORDER BY position")]
 

@@ -17,7 +17,7 @@ from projections.views import sessions, summaries
 
 
 def emit(ledger: Ledger, session: Any, *events: EventData) -> None:
-    """Events of a session, in one append."""
+    """Append events to a session, all in one command."""
 
     def body(work: Work) -> str:
         state = writing.known(probe.session(session), work)
@@ -31,7 +31,10 @@ def emit(ledger: Ledger, session: Any, *events: EventData) -> None:
 def summarise(
     ledger: Ledger, session: Any, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
 ) -> str:
-    """The id of a new summary in the window: a leaf over ranges of positions, or condensed of other summaries."""
+    """Put a new summary into the window and return its id.
+
+    The summary is a leaf over ranges of positions, or condensed from the summaries named by ``of``.
+    """
     with probe.session(session).reading() as (connection, state):
         assert state is not None
         known = {each.id: each for each in summaries.of_session(connection, state.row)}
@@ -64,7 +67,7 @@ def invalidate(ledger: Ledger, session: Any, id: str) -> None:
 
 
 def tie(ledger: Ledger, session: Any, interaction: str, field: str, role: str) -> None:
-    """Appends a message whose text lies with a captured turn."""
+    """Append a message whose text is stored with a captured turn."""
     emit(ledger, session, MessageAppended(role, 5, "given", interaction=interaction, field=field))
 
 

@@ -20,7 +20,10 @@ TRIGGERS = re.findall(r"^CREATE TRIGGER .*?^END;$", SCHEMA, re.S | re.M)
 
 @contextmanager
 def opened_raw(path, *, triggers=True):
-    """The file without the ledger; its triggers are put back as they were."""
+    """Open the file past the ledger, without its triggers, in one transaction.
+
+    The triggers are put back at the end unless ``triggers`` is False.
+    """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for sql in TRIGGERS:
@@ -39,7 +42,7 @@ def tamper(path, *statements, triggers=True):
 
 
 def recompute(path):
-    """The digests, the heads and the sealed checkpoints as they would be if the log had always been like this."""
+    """Rewrite the digests, heads and sealed checkpoints as if the log had always been like this."""
     with opened_raw(path) as connection:
         head, tree, heads, roots = GENESIS, Tree(), [GENESIS], [None]
         rows = connection.execute("SELECT position, stream, version, type, state FROM events ORDER BY position")
@@ -65,14 +68,14 @@ def sealed_anew(state, heads, roots):
 
 
 def redacted(state):
-    """An event's state without its content, as an erasure leaves it."""
+    """Return an event's state without its content and salt, as an erasure leaves it."""
     envelope = json.loads(state)
     envelope["data"]["content"] = envelope["salt"] = None
     return json.dumps(envelope, separators=(",", ":"))
 
 
 def erase(ledger, *positions, blobs=(), after=redacted, targets=None):
-    """ContentErased and the rows it names, in one append; gives the position of the event."""
+    """Append a ContentErased, change the rows that it names in the same commit, and return the event's position."""
 
     def body(work):
         connection, found = work.connection(), []
@@ -100,7 +103,7 @@ def erase(ledger, *positions, blobs=(), after=redacted, targets=None):
 
 @contextmanager
 def raw(path):
-    """The file as another tool would open it."""
+    """Open the file as another tool would."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         yield connection

@@ -6,7 +6,7 @@ import threading
 
 
 def together(*works):
-    """Runs each in a thread of its own, all at once; the errors that left them."""
+    """Run each work in a thread of its own, all at once, and return the errors that they raised."""
     errors: list[BaseException] = []
     barrier = threading.Barrier(len(works))
 

@@ -35,7 +35,7 @@ class Scripted:
 
     @property
     def said(self) -> list[int]:
-        """How many messages each request showed."""
+        """Return the number of messages that each request showed."""
         return [len(re.findall(r"^\[\d+\] (?:user|assistant)", each.content, re.MULTILINE)) for each in self.requests]
 
 
@@ -55,7 +55,7 @@ NOTHING: dict[str, Any] = {"add": [], "supersede": [], "relations": []}
 
 
 def say(ledger: Ledger, user: str, assistant: str = "Noted.", session: str = "s1", **more: Any) -> Any:
-    """One turn of a session; the session."""
+    """Append a turn to a session, and return the session."""
     found = ledger.session(session)
     found.append("user", user, **more)
     if assistant:

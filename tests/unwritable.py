@@ -25,7 +25,7 @@ def filled(path):
 
 
 def as_nobody(work):
-    """Runs work in a child without the rights of root; a failure's trace is this test's."""
+    """Run work in a child process without the rights of root; fail with the child's trace if it fails."""
     needs.fork()
     reader, writer = os.pipe()
     child = os.fork()
@@ -49,7 +49,10 @@ def as_nobody(work):
 
 
 def sealed(media):
-    """The ledger's file 0444 in a directory 0555."""
+    """Fill a ledger and make it unwritable: the file has mode 0444, its directory 0555.
+
+    Returns the path with the ids and the digest that ``filled`` gave.
+    """
     path = media / "memory.db"
     facts = filled(path)
     for each in media.iterdir():

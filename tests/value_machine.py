@@ -65,7 +65,7 @@ class Values(RuleBasedStateMachine):
     # --- the oracle ----------------------------------------------------------------------------------------------
 
     def at(self, user: str, place: Any) -> list[dict[str, Any]]:
-        """The values under a place: what is returned now, then what was put last."""
+        """Return a user's values under a place: first the value in effect, then the others, the newest first."""
         here = [item for item in self.entries if (item["user"], item["place"]) == (user, place)]
         return sorted(here, key=lambda item: (not self.alive(item), -item["put"]))
 
@@ -94,7 +94,7 @@ class Values(RuleBasedStateMachine):
 
     @rule(acts=st.lists(acts, min_size=3, max_size=12))
     def act(self, acts: list[dict[str, Any]]) -> None:
-        """Several commands in a step, for hypothesis makes few steps."""
+        """Give several commands in one step, because hypothesis makes few steps."""
         for chosen in acts:
             getattr(self, chosen["what"])(**chosen)
             self.compare()

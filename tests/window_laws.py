@@ -28,17 +28,25 @@ class Said:
 
     @property
     def asks(self) -> bool:
-        """Whether a user's turn begins here."""
+        """Return True if a user's turn begins with this message."""
         return self.role == "user" and not self.results
 
     @property
     def least(self) -> int:
-        """What it takes with its tool results as short as they get."""
+        """Return the tokens of the message when its tool results are cut as short as possible."""
         return min(self.tokens, SHORTEST * len(self.results)) if self.results else self.tokens
 
 
 def check(window: Any, said: dict[int, Said], hidden: set[int], summaries: dict[str, Any], tail: int) -> None:
-    """Every law of one window. ``said`` are all messages by position, ``summaries`` those that stand in the window, by id."""
+    """Check every law of one window.
+
+    Args:
+        window: The window to check.
+        said: All messages of the session, by position.
+        hidden: The positions of the messages that are hidden.
+        summaries: The summaries that may stand in the window, by id.
+        tail: The number of items up to which the last user turn loses none of its items.
+    """
     shown = {at: each for at, each in said.items() if at not in hidden}
     direct = {each.item.position: each for each in window.entries if not each.item.is_summary}
     standing = [each.item for each in window.entries if each.item.is_summary]
@@ -60,7 +68,7 @@ def nothing_twice_and_nothing_unaccounted(
     under: Counter[int],
     summaries: dict[str, Any],
 ) -> None:
-    """Each message is in the window, or a summary there stands for it, or it is counted as left out."""
+    """Check that each message is in the window, covered by a summary there, or counted as left out."""
     places = [each.item.place for each in window.entries]
     assert places == sorted(set(places)), "in the order of time"
     assert direct.keys() <= shown.keys(), "nothing that was hidden"
@@ -76,7 +84,10 @@ def nothing_twice_and_nothing_unaccounted(
 
 
 def texts_are_as_they_were_said(shown: dict[int, Said], direct: dict[int, Any]) -> None:
-    """What is shortened is marked: results of the turn under way, the oldest first; and what begins the window."""
+    """Check that only marked texts differ from the messages.
+
+    Shortened are results of the turn under way, the oldest first, and messages of the first step in the window.
+    """
     for at, entry in direct.items():
         if entry.shortened is None:
             assert entry.content == shown[at].content
@@ -96,7 +107,10 @@ def texts_are_as_they_were_said(shown: dict[int, Said], direct: dict[int, Any]) 
 def the_request_is_there(
     window: Any, shown: dict[int, Said], direct: dict[int, Any], summaries: dict[str, Any], tail: int
 ) -> None:
-    """The newest user message whole, and its last step; over the budget only where these cannot take less."""
+    """Check that the window holds the whole newest user message and the last step of its turn.
+
+    The window is over the budget only if these cannot take less.
+    """
     if not shown:
         return
     asked = max((at for at, each in shown.items() if each.asks), default=None)
@@ -125,7 +139,7 @@ def the_request_is_there(
 def summaries_have_their_share(
     window: Any, shown: dict[int, Said], direct: dict[int, Any], standing: list[Any], summaries: dict[str, Any]
 ) -> None:
-    """Older messages never push out a summary that would have fitted the share kept for summaries."""
+    """Check that older messages never push out a summary that fits the share kept for summaries."""
     asked = max((at for at, each in shown.items() if each.asks), default=0)
     missing = [each.tokens for id, each in summaries.items() if id not in {item.id for item in standing}]
     older = [at for at in direct if at < asked]

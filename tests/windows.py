@@ -56,7 +56,7 @@ def cut(messages: int = 10, tokens: int = 500, source_tokens: int = 20_000) -> W
 
 
 def window(*items: WindowItem) -> list[WindowItem]:
-    """The items with places in their order, each after the messages that the one before stands for."""
+    """Place items in their order, each after the messages that the item before stands for."""
     placed, place = list[WindowItem](), 1
     for item in items:
         last = place + item.messages - 1
@@ -73,7 +73,7 @@ IDS = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=3)
 
 @st.composite
 def any_items(draw: st.DrawFn) -> WindowItem:
-    """Anything that could stand in a window, sensible or not."""
+    """Draw any item that could stand in a window, sensible or not."""
     tokens = draw(TOKENS)
     if draw(st.integers(0, 3)) == 0:
         depth, level = draw(st.integers(0, 3)), draw(st.sampled_from([NORMAL, "aggressive", FALLBACK]))
@@ -88,7 +88,7 @@ ANY_WINDOWS = st.lists(any_items(), max_size=80).map(lambda items: window(*items
 
 @st.composite
 def a_turn(draw: st.DrawFn) -> list[WindowItem]:
-    """A user's message, some calls with all their results, and an answer: a conversation as providers keep it."""
+    """Draw a user's message, some calls with all their results, and an answer, as providers keep a turn."""
     turn = [user(draw(TOKENS))]
     for _ in range(draw(st.integers(0, 4))):
         ids = [f"call_{number}" for number in range(draw(st.integers(1, 3)))]
@@ -98,7 +98,7 @@ def a_turn(draw: st.DrawFn) -> list[WindowItem]:
 
 @st.composite
 def turns_of_two_steps(draw: st.DrawFn) -> list[WindowItem]:
-    """A user's message, up to two steps of short calls with results of any size, and an answer."""
+    """Draw a user's message, up to two steps of short calls with results of any size, and an answer."""
     turn = [user(draw(TOKENS))]
     for _ in range(draw(st.integers(0, 2))):
         ids = [f"call_{number}" for number in range(draw(st.integers(1, 3)))]
@@ -108,7 +108,7 @@ def turns_of_two_steps(draw: st.DrawFn) -> list[WindowItem]:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[WindowItem]:
-    """Summaries of what was, and whole turns."""
+    """Draw a window of older summaries and whole turns."""
     old = draw(st.lists(st.builds(summary, st.integers(0, 3), st.integers(1, 3_000)), max_size=6))
     turns = draw(st.lists(a_turn(), min_size=1, max_size=12))
     return window(*old, *(item for turn in turns for item in turn))

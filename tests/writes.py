@@ -15,7 +15,7 @@ def opened(path: Path) -> Ledger:
 
 
 def fill(ledger: Ledger) -> dict[str, Any]:
-    """One subject of each kind to command, by name."""
+    """Fill a ledger with one subject of each kind that a command can name, and return the ids by name."""
     the: dict[str, Any] = {"fact": ledger.remember("The user prefers dark roast coffee.", tags=["drinks"]).id}
     the["other"] = ledger.remember("The user has a red bicycle.").id
     the["idea"] = ledger.propose("The user is training for a marathon.").id
@@ -73,7 +73,7 @@ def fill(ledger: Ledger) -> dict[str, Any]:
 
 
 def short(request: Any) -> str:
-    """What stands in for a model."""
+    """Answer in place of a model, with the same short sentence to every request."""
     return "They talked about the sea."
 
 

@@ -48,7 +48,7 @@ def run(
 
 
 def answer(*arguments: str, db: str | Path, stdin: str | bytes | None = None) -> Any:
-    """What it tells programs; of a page its items."""
+    """Run a command with ``--json`` and return its decoded answer, or the items if the answer is a page."""
     result = run(*arguments, "--json", db=db, stdin=stdin)
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

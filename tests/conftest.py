@@ -111,7 +111,10 @@ for _name in [each for each in os.environ if each.startswith(("LEDGER_", "MEMORY
 
 
 def folded_from_zero(ledger: Ledger) -> str:
-    """The digest of the projections of a ledger's log, folded into tables in memory (``rebuild()`` has its own tests)."""
+    """Return the digest of the projections that a ledger's log gives when folded from its first event.
+
+    The tables are in memory; ``rebuild()`` has its own tests.
+    """
     with folded(ledger) as copy:
         return digest(copy)
 
@@ -121,7 +124,10 @@ _free: list[sqlite3.Connection] = []
 
 @contextmanager
 def empty_tables() -> Iterator[sqlite3.Connection]:
-    """A ledger's tables, in memory; they are kept for the next, since making them takes longer than most folds."""
+    """Yield a ledger's empty tables in memory.
+
+    They are kept for the next test, since making them takes longer than most folds.
+    """
     if _free:
         copy = _free.pop()
     else:
@@ -138,7 +144,7 @@ def empty_tables() -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def folded(ledger: Ledger, up_to: int = 2**62) -> Iterator[sqlite3.Connection]:
-    """The tables that the log up to a position gives."""
+    """Yield tables in memory, filled by folding a ledger's log up to a position."""
     with empty_tables() as copy:
         with probe.store(ledger).snapshot() as connection:
             rows = connection.execute("SELECT * FROM events WHERE position <= ? ORDER BY position", (up_to,)).fetchall()
@@ -161,14 +167,17 @@ def clock(ledger_clock: Clock) -> Clock:
 
 @pytest.fixture
 def ledger(ledger: Ledger) -> Iterator[Ledger]:
-    """The plugin's ledger. Whatever a test did with it, its log folded from zero must tell the same at the end."""
+    """Yield the plugin's ledger.
+
+    After the test, folding the ledger's log from zero must give the same projections.
+    """
     yield ledger
     assert ledger.proof.digest() == folded_from_zero(ledger), "the projections are not what the log says"
 
 
 @pytest.fixture
 def media():
-    """A directory that others may enter, for the checks run as somebody who may not write."""
+    """Yield a directory that every user may enter, for checks that run as a user who may not write."""
     needs.media()
     place = Path(tempfile.mkdtemp(prefix="ledger-media-"))
     place.chmod(0o755)

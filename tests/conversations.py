@@ -23,7 +23,7 @@ def items(session: Any) -> list[Any]:
 
 
 def summed(session: Any, first: int, last: int, text: str = "What they said.", **who: str) -> str:
-    """A leaf over the messages of the window from one item to another, by their numbers from 0."""
+    """Write a leaf summary of the window's items ``first`` to ``last``, all messages; return its id."""
     chosen = items(session)[first : last + 1]
 
     def sources(window: OpenWindow) -> SummarySources | None:
@@ -33,7 +33,7 @@ def summed(session: Any, first: int, last: int, text: str = "What they said.", *
 
 
 def condensed(session: Any, first: int, last: int, text: str = "All in all.", **who: str) -> str:
-    """A summary of the summaries from one item of the window to another."""
+    """Write a summary of the summaries among the window's items ``first`` to ``last``; return its id."""
     chosen = {item.id for item in items(session)[first : last + 1]}
 
     def sources(window: OpenWindow) -> SummarySources:
@@ -46,7 +46,7 @@ def condensed(session: Any, first: int, last: int, text: str = "All in all.", **
 
 
 def widened(session: Any, first: int, last: int, text: str = "The beginning …", **who: str) -> str:
-    """A fallback over a summary and the messages after it, in the place of that summary."""
+    """Write a fallback summary that replaces the summary ``first`` and the messages up to ``last``; return its id."""
     chosen = items(session)[first : last + 1]
 
     def sources(window: OpenWindow) -> SummarySources:
@@ -63,7 +63,7 @@ def widened(session: Any, first: int, last: int, text: str = "The beginning …"
 
 
 def rewritten(session: Any, id: str, text: str = "Said again.", **who: str) -> str:
-    """A summary in the place of another, of the same sources."""
+    """Write a summary that replaces another one and has the same sources; return its id."""
 
     def sources(window: OpenWindow) -> SummarySources:
         known = {each.id: each for each in summaries.of_session(window.connection, window.state.row)}
@@ -143,7 +143,7 @@ def said(session, **options) -> list[str | None]:
 
 
 def totals_agree(session) -> None:
-    """The sums that are kept are the sums of what they are of."""
+    """Assert that a session's totals are the sums over its messages, which are in order of position."""
     info = session.info()
     shown, everything = every_message(session), every_message(session, include_hidden=True)
     assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
@@ -158,7 +158,7 @@ def every_message(session: Any, **options: Any) -> list[Any]:
 
 
 def words(count: int) -> str:
-    """A text of so many tokens, for the ledger's own counter."""
+    """Return a text of ``count`` tokens, as the ledger's own counter counts them."""
     return " ".join(["word"] * count)
 
 

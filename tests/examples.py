@@ -388,7 +388,7 @@ EVENTS: dict[str, e.EventData] = {
 
 
 def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
-    """An envelope with every field filled in."""
+    """Return an envelope around an event's data, with every field filled in."""
     fields: dict[str, Any] = {
         "event_id": EVENT,
         "schema": getattr(data, "schema", 1),
@@ -417,12 +417,12 @@ def envelope(data: Any, **changed: Any) -> e.Envelope[Any]:
 def recorded(
     data: Any, *, stream: str = MEMORY, version: int = 2, position: int = 9, **changed: Any
 ) -> e.Recorded[Any]:
-    """An event as a fold receives it."""
+    """Return an event as a fold receives it, with its position and stream."""
     return e.Recorded(position, 7, stream, version, type(data).__name__, envelope(data, **changed))
 
 
 def memory(**changed: Any) -> MemoryState:
-    """A memory with every field filled in that its status allows."""
+    """Return the state of an active memory, with every field filled in that this status allows."""
     fields: dict[str, Any] = {
         "row": 7,
         "id": MEMORY,

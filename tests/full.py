@@ -10,7 +10,7 @@ from ledger import Page
 
 
 def full(found: object) -> str:
-    """An answer, a page or a list of them, or what was raised, whole."""
+    """Return the whole text of an answer, a page, a list of answers or an exception."""
     return repr(msgspec.to_builtins(found, enc_hook=_plain))
 
 

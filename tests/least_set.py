@@ -68,7 +68,10 @@ class Log:
         self.members = {row.data["memory"]: row.data["memories"] for row in self.rows if row.type == "MemoriesMerged"}
 
     def least(self, seeds: Out) -> Iterator[Out]:
-        """The smallest sets with the seeds in which everything is out for a reason and nothing else has one."""
+        """Yield the smallest sets of events to take out that include the seeds.
+
+        In each, every event is out for a reason, and no event outside has a reason to be out.
+        """
         others = [row.position for row in self.rows if row.position not in seeds]
         for size in range(len(others) + 1):
             found = [out for some in combinations(others, size) if self.follows(out := seeds.union(some), seeds) == out]
@@ -90,7 +93,7 @@ class Log:
         return row.type == "RelationAdded" and row.verb == "merge"
 
     def _standing(self, left: dict[str, list[Row]]) -> set[str]:
-        """The subjects that are there and rest on something: begun from those that cite nothing."""
+        """Return the subjects that have support: they cite nothing, or they cite a subject that has support."""
         standing, before = set[str](), None
         while before != standing:
             before = set(standing)

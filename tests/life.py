@@ -6,7 +6,7 @@ import pytest
 
 
 def life(ledger):
-    """A bit of everything, with an undo, a redo, a refusal and keys."""
+    """Run commands of most kinds on a ledger, with an undo, a redo, a refusal and idempotency keys."""
     ledger.projects.add("Kitchen", idempotency_key="k1")
     ledger.projects.add_alias("kitchen", "galley")
     for value in ("open", "closed", "open"):

@@ -60,7 +60,7 @@ METHODS = {"quarantine": "guards.quarantine", "release": "guards.release", "adju
 
 
 def method(ledger, verb):
-    """The method of a ledger that does what the oracle calls by a verb."""
+    """Return the ledger's method for a verb of the oracle."""
     return attrgetter(METHODS.get(verb, verb))(ledger)
 
 
@@ -138,7 +138,10 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         return answer
 
     def take_policies(self, user, before):
-        """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
+        """Tell the oracle what reinforcement and extraction recorded after a position.
+
+        The oracle works out the effects by itself.
+        """
         probe.writer(self.ledger).write_waiting()
         commands = {}
         for entry in reversed(self.ledger.bind(user=user).history.audit(limit=500)):
@@ -191,7 +194,10 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         return CommandPart("note", entry.subject, {})
 
     def some(self, user, number, *statuses, kind="m"):
-        """The id of some subject of this user, or None; of those with one of these statuses, where there are any."""
+        """Return the id of a memory or turn of this user, or None if there is none.
+
+        Subjects with one of the statuses are preferred; ``number`` chooses among them.
+        """
         there = self.oracle.memories(user) if kind == "m" else self.oracle.turns(user)
         there = {id: state for id, state in there.items() if kind == "m" or id not in self.oracle.erased}
         found = [id for id, state in there.items() if state.get("status") in statuses] or list(there)
@@ -369,7 +375,10 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             self.undo_command(standing[number % len(standing)])
 
     def undoable(self):
-        """The commands in effect but those that began a project, which stands while others use it."""
+        """Return the commands in effect, without those that began a project.
+
+        A project stands while other commands use it.
+        """
         lasting = {part.number for part in self.oracle.parts if part.verb == "project"}
         return [number for number in self.oracle.in_effect() if number not in lasting]
 
@@ -391,7 +400,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     @precondition(lambda self: self.oracle.noes())
     @rule(number=numbers)
     def undo_a_no(self, number):
-        """What fell only with its memory falls by itself."""
+        """Undo a refusal whose memory is gone: no other command falls with it, so no cascade is needed."""
         standing = sorted(self.oracle.noes())
         command = standing[number % len(standing)]
         falls = {part for part in self.oracle.parts if part.number == command}
@@ -558,7 +567,10 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     @invariant()
     def compare(self):
-        """What is believed now, by every read; and it is kept, to be asked for again when it is the past."""
+        """Compare the memories and projects that the ledger lists with those of the oracle.
+
+        Both are kept, so that a later rule can ask for them again as the past.
+        """
         believed = {user: self.oracle.memories(user) for user in USERS}
         left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
         self.compare_projects(lambda user: self.ledger.bind(user=user), left)

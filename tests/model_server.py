@@ -58,7 +58,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def say(self, *replies: Reply) -> None:
-        """What comes next; the last one again and again."""
+        """Set the next replies and forget the requests so far; the last reply is repeated."""
         self.replies, self.requests, self.keys = list(replies), [], []
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -49,7 +49,7 @@ def formed(
 
 
 def happened(ledger: Ledger, id: str, *data: EventData) -> None:
-    """Records that something happened to an observation."""
+    """Record events on an observation."""
 
     def body(work: Any) -> str:
         for each in data:

@@ -129,7 +129,7 @@ class Oracle:
         return [part for part in self.parts if part not in out]
 
     def places(self, user: str) -> Places:
-        """The projects of a user as they are found."""
+        """Return a user's projects, built from the commands in effect."""
         return Places([part for part in self.left if part.user == user], self.erased)
 
     def memories(self, user: str) -> dict[str, dict[str, Any]]:
@@ -144,13 +144,19 @@ class Oracle:
         return {id: places.of(state) | ({"response": ""} if id in self.erased else {}) for id, state in states.items()}
 
     def same(self, user: str, wanted: dict[str, Any], besides: str | None = None) -> list[str]:
-        """The memories that say the same: kind, project and status, and the text but for case and white space."""
+        """Return the ids of the memories that say the same as ``wanted``.
+
+        Kind, project and status must be equal, and the text but for case and white space.
+        """
         found, wanted = self.memories(user).items(), self.places(user).of(wanted)
         return [id for id, state in found if id != besides and meaning(state) == meaning(wanted)]
 
     def no_to(self, id: str) -> tuple[dict[str, Any], int] | None:
-        """What a memory was that is gone, and the command by which somebody had turned it down, who has not taken that back: no
-        act took it that left the memory there, and who said it is not distrusted."""
+        """Return the last state of a memory that is gone and the command that turned it down, or None.
+
+        Only a refusal that still holds counts: no act took the refusal and left the memory, and the actor who refused is
+        not distrusted.
+        """
         parts = [part for part in self.parts if part.subject == id]
         taking = [act for act in self.acts.values() if any(part.verb == "say" for part in parts if part in act.parts)]
         world: dict[str, dict[str, Any]] = {}
@@ -167,7 +173,7 @@ class Oracle:
         return (world[id], number) if number and id not in self.erased and id not in self.world() else None
 
     def noes(self, *acts: Act) -> set[int]:
-        """The commands by which somebody turned down what is gone, with some acts more."""
+        """Return the commands that turned down memories that are gone, as if ``acts`` had been done too."""
         then = replace(self, acts=self.acts | {str(number): act for number, act in enumerate(acts)})
         return {found[1] for id in then.owners if (found := then.no_to(id)) is not None}
 
@@ -185,7 +191,7 @@ class Oracle:
         return bool(last) and not any(part.verb == "promote" or part.data.get("status") == "active" for part in since)
 
     def contradicted(self, user: str) -> set[str]:
-        """The active memories that a turn was found to deny, and about which nothing was decided since."""
+        """Return the active memories that a turn was found to deny and that no command decided about since."""
         out = self.out
         left = [part for part in self.parts if part not in out]
         turns = self.turns(user)
@@ -231,7 +237,11 @@ class Oracle:
     # --- commands ------------------------------------------------------------------------------------------------
 
     def known(self, user: str, key: str | None, asked: tuple[Any, ...]) -> str | None:
-        """The subject that a repeated key is answered with."""
+        """Return the subject that a repeated key is answered with, or None for a new key.
+
+        Raises:
+            Refused: The key was used for another request.
+        """
         for each in self.keys:
             if (each.user, each.name) == (user, key) and each.bearer not in self.out:
                 if each.asked != asked and not (each.lost and each.asked[0] == asked[0]):
@@ -240,8 +250,10 @@ class Oracle:
         return None
 
     def erase(self, id: str) -> None:
-        """A memory loses its text, and with it what could confirm a guess at it: what keys stand for, of commands on it, and of
-        those that only answered with a memory that came from it."""
+        """Erase a memory's text, and with it the requests of keys that could confirm a guess at the text.
+
+        These are the keys of commands on the memory, and of commands that only answered with a memory derived from it.
+        """
         self.erased.add(id)
         derived = self.derived(id)
         for key in self.keys:
@@ -249,7 +261,7 @@ class Oracle:
                 key.lost = True
 
     def derived(self, id: str) -> set[str]:
-        """The memories that cite a memory, or one that does."""
+        """Return the subjects that cite a memory, directly or through other subjects."""
         found: set[str] = set()
         waiting = {id}
         while waiting:
@@ -261,7 +273,7 @@ class Oracle:
 
     @staticmethod
     def sources(part: CommandPart) -> tuple[str, ...]:
-        """What a statement cites, the first one of a memory or a later one."""
+        """Return the sources that a memory's statement cites, be it the memory's first or a later one."""
         again = part.data.get("again")
         return tuple(again[2] if again is not None else part.data.get("sources", ()))
 
@@ -272,7 +284,10 @@ class Oracle:
     def remember(
         self, user: str, data: dict[str, Any], attempt: tuple[Any, ...], named: str | None = None
     ) -> list[CommandPart]:
-        """A new memory, or one more attempt at one that says the same: ``named`` tells at which, where there are several."""
+        """Return the parts of a ``remember``: a new memory, or one more statement of a memory like it.
+
+        Where several memories say the same, ``named`` chooses one. There are no parts if the statement was made before.
+        """
         known = self.same(user, data)
         if not known:
             return [CommandPart("say", None, data)]
@@ -283,7 +298,11 @@ class Oracle:
         return [CommandPart("say", id, data | again)]
 
     def ask(self, verb: str, user: str, id: str, data: dict[str, Any]) -> list[CommandPart]:
-        """The parts of a request about one memory; none where it is so already."""
+        """Return the parts of a request about one memory; none if the request would change nothing.
+
+        Raises:
+            Refused: The memory does not exist, or a rule forbids the request.
+        """
         state = self.memories(user).get(id)
         if state is None:
             raise Refused("NotFoundError")
@@ -319,7 +338,7 @@ class Oracle:
         parts: list[CommandPart],
         key: tuple[str, tuple[Any, ...]] | None,
     ) -> None:
-        """The command was carried out; ``subject`` is what the ledger called what began with it."""
+        """Record a command that was carried out; ``subject`` is the ledger's id of what began with it."""
         bearer = next((part for part in reversed(parts) if part.subject in (None, subject)), None)
         if key is not None and bearer is None:
             parts = [*parts, bearer := CommandPart("answer", None, {})]
@@ -343,7 +362,7 @@ class Oracle:
     # --- the way back --------------------------------------------------------------------------------------------
 
     def take(self, id: str, act: Act) -> None:
-        """An undo or a distrust was done."""
+        """Record an undo or a distrust, and what it took out of effect."""
         self.touch(act.parts - self.out)
         self.acts[id] = act
 
@@ -352,7 +371,7 @@ class Oracle:
         self.touch(parts - self.out)
 
     def in_effect(self) -> dict[int, str]:
-        """The commands of which something is in effect, each with its user."""
+        """Return the commands that have at least one part in effect, each with its user."""
         out = self.out
         return {part.number: part.user for part in self.parts if part not in out}
 
@@ -360,10 +379,10 @@ class Oracle:
         return {part for act in self.acts.values() if act.actor is None for part in act.parts}
 
     def fall(self, first: Iterable[CommandPart], *, whole: bool) -> set[CommandPart]:
-        """What falls with some parts; ``whole`` takes commands as a whole, and nothing that was undone already.
+        """Return the parts that fall when the parts in ``first`` are taken out of effect.
 
-        What is out of effect now and would have no subject, or nothing to stand on, whatever is put back, falls with it: so
-        that a later redo does not bring it back.
+        With ``whole``, commands fall as a whole, and nothing falls that was undone already. A part that is out of effect
+        now falls too if it would have no subject or no sources, whatever is put back: a later redo must not bring it back.
         """
         before = self.undone() if whole else set()
         taken = {part.number for part in before if not part.alone}
@@ -415,7 +434,10 @@ def meaning(state: dict[str, Any], status: str | None = None) -> tuple[Any, ...]
 
 
 def standing(parts: Iterable[CommandPart]) -> dict[str, int]:
-    """The subjects that are there, each with where it begins: by itself, or citing one that is there."""
+    """Return the subjects that exist, each with the position where it begins.
+
+    A subject begins without sources, or by citing a subject that exists.
+    """
     beginning = [part for part in parts if part.verb in BEGINS and part.subject is not None]
     there: dict[str, int] = {}
     before: dict[str, int] | None = None
@@ -458,7 +480,10 @@ def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:
 
 
 def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: CommandPart) -> None:
-    """Runs one part. A memory that is hidden keeps beside it what it was, for the time when it is restored."""
+    """Run one part on the state of its subject.
+
+    A memory that is hidden keeps its former status and end of validity, for the time when it is restored.
+    """
     verb, data = part.verb, part.data
     if part.subject is None or (state is None and verb not in BEGINS):
         return

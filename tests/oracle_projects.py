@@ -50,21 +50,24 @@ class Places:
             self.values[id].pop(data["entry"], None)
 
     def main(self, id: str | None) -> str | None:
-        """The project that one is found under."""
+        """Return the project that a project is found under: the first of its group."""
         return self.groups[id][0] if id is not None else None
 
     def of(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What is somewhere, with the project that it is found under, what that is called, and its own."""
+        """Return a memory's or turn's state with its projects.
+
+        ``place`` is the project it was written to, ``project`` the one it is found under, ``called`` that one's name.
+        """
         place = state.get("place", state["project"])
         main = self.main(place)
         return state | {"place": place, "project": main, "called": None if main is None else self.names[main]}
 
     def named(self, name: str | None) -> str | None:
-        """The project that a name leads to; None for one that nobody has, or whose project was erased."""
+        """Return the project that a name leads to, or None if no project that is not erased has the name."""
         return self.main(self.owner(name)) if name is not None else None
 
     def owner(self, name: str) -> str | None:
-        """The project that was given a name, wherever that one is found by now."""
+        """Return the project that was given a name, even if it is found under another project by now."""
         for id in self.names:
             if id not in self.erased and form(name) in map(form, (self.names[id], *self.aliases[id])):
                 return id
@@ -85,7 +88,7 @@ class Places:
         return found
 
     def description(self, id: str) -> str:
-        """The project's own, or else the first one of those that are found under it."""
+        """Return a project's own description, or else the first description in its group."""
         return next(
             (self.described[each] for each in self.groups[id] if each not in self.erased and self.described[each]), ""
         )

@@ -85,5 +85,5 @@ def rows_of(path):
 
 
 def listed(ledger):
-    """The same through the ledger."""
+    """Return the rows of the three tables, as the ledger reads them, by the class of the row."""
     return {row: list(ledger.projections.rows(row).all()) for row in (Day, Seen, Turn)}

@@ -105,7 +105,10 @@ class DocumentsProjection:
                 rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.data.index))
             elif change.refold or isinstance(event.data, DocumentReplaced):
                 before = standing(rows, CHUNKS, "document", change.first)
-                after = self._in_effect(change) if change.refold else _moved(before, event.data)
+                if isinstance(event.data, DocumentReplaced) and not change.refold:
+                    after = _moved(before, event.data)
+                else:
+                    after = self._in_effect(change)
                 replace_rows(change, rows, (CHUNKS, CHUNKS_WERE), before, after)
 
     def _added(self, event: AnyEvent, data: ChunkAdded, index: int) -> Values:

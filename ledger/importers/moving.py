@@ -217,12 +217,8 @@ class _Move:
     """An import that is running."""
 
     def __init__(self, ledger: Ledger, source: Source, names: _Names, request: MoveRequest) -> None:
-        self._ledger, self._source, self._names, self._request = (
-            ledger.bind(client=names.recorded),
-            source,
-            names,
-            request,
-        )
+        self._ledger = ledger.bind(client=names.recorded)
+        self._source, self._names, self._request = source, names, request
         self._check_trusted()
         self._zone = None if request.zone is None else zone_named(request.zone)
         now = times.fixed(datetime.now(UTC))
@@ -409,10 +405,8 @@ class _Move:
         replaced = _digest(statement.supersedes) if statement.supersedes else 0
         if self._names.subject is not None and statement.status == "active":
             subject = _digest(self._names.subject(statement.key))
-            replaced, held = (
-                replaced or self._holding.get(subject, 0),
-                self._statements.get(self._holding.get(subject, 0)),
-            )
+            holding = self._holding.get(subject, 0)
+            replaced, held = replaced or holding, self._statements.get(holding)
             if at is not None and held is not None and times.moment("at", at) < held.since:  # of an older list
                 statement, replaced = replace(statement, status="superseded", ended_at=held.since), 0
             else:
@@ -554,11 +548,9 @@ class _Move:
         with suppress(NotFoundError):
             for entry in self._ledger.projects.state(project):
                 if (entry.category, entry.name) == (state.category, name):
-                    raise (
-                        _AlreadyKnown
-                        if entry.value == state.value
-                        else _Left("a value of trusted state that was set here")
-                    )
+                    if entry.value == state.value:
+                        raise _AlreadyKnown
+                    raise _Left("a value of trusted state that was set here")
         options = self._options(state.key, at)
         self._ledger.projects.set_state(
             project, state.category, name, clean(state.value), source=clean(state.source), **options

@@ -1,4 +1,4 @@
-"""What is not there: a read by an id raises, and a library is not installed; a test says so in one word."""
+"""Words for what is not there: a read by an id that raises, and a library that is not installed."""
 
 from __future__ import annotations
 

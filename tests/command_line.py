@@ -14,7 +14,7 @@ from ledger.cli import app
 
 
 class Result(NamedTuple):
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     exit_code: int
     stdout: str

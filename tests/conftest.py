@@ -1,4 +1,4 @@
-"""What the tests share: the ledger and the clock of our pytest plugin, held against the log at the end."""
+"""Fixtures that all tests share: the ledger and the clock of our pytest plugin, held against the log at the end."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def written(session: Any, sources: Any, text: WrittenSummary, replaces: str | No
 
 
 def standing(session: Any) -> dict[str, str]:
-    """How each summary stands, in the order of writing."""
+    """Return the status of each summary, in the order of writing."""
     return {each.id: each.status for each in session.summaries.list()[::-1]}
 
 

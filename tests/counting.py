@@ -1,4 +1,4 @@
-"""What a call costs, counted and not timed: a busy machine is slower, and takes no more steps.
+"""The cost of a call, counted and not timed: a busy machine is slower, and takes no more steps.
 
 The steps inside one call of C, such as those of a regular expression, are not seen. Where they could grow with the square of a
 text, a test takes a text so long that a square would not end before the time that pytest leaves a test.
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def steps(call: Callable[[], object]) -> int:
-    """How many lines of Python a call runs through, every round of a loop among them."""
+    """Return the number of lines of Python that a call runs, with every round of a loop."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What every door has to keep: a story of three days, a kill in the middle, and the doors that load only their own library."""
+"""The tests of every door: a story of three days, a kill in the middle, and the doors that load only their own library."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Reply:
-    """What one request is answered with."""
+    """The answer to one request."""
 
     def __init__(self, text: str = "", status: int = 200, **told: Any) -> None:
         self.text, self.status = text, status

@@ -1,4 +1,4 @@
-"""What the tests of importers of other stores share: a second import, the states, the moments between, and recall."""
+"""Helpers of the tests of importers: a second import, the states, the moments between, and recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ledger should say, by plain rules on plain values. Imports nothing of the product, so that it can disagree with it.
+"""The answers of a ledger by plain rules on plain values. Imports nothing of the product, so that it can disagree with it.
 
 The oracle keeps the commands as they were given, and what it is told of the answers: ids, and what policies recorded. To know
 what is believed, it drops what is undone or distrusted and runs the rest again from nothing. What no longer makes sense then,
@@ -41,7 +41,7 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class CommandPart:
-    """What a command does to one subject. Several parts are one command."""
+    """The change that a command makes to one subject. Several parts are one command."""
 
     verb: str
     subject: str | None
@@ -53,12 +53,12 @@ class CommandPart:
 
     @property
     def is_no(self) -> bool:
-        """Whether somebody turned a memory down; that nobody decided about it for long says nothing of its text."""
+        """Return True if somebody turned a memory down; an end for lack of a decision says nothing of its text."""
         return self.verb in NOES and not self.data.get("idle")
 
     @property
     def alone(self) -> bool:
-        """Whether it falls by itself, and its command goes on: what one of the memories gained that a turn restates."""
+        """Return True if it falls without its command, as what a memory gained that a turn restates."""
         return bool(self.data.get("matched"))
 
 
@@ -124,7 +124,7 @@ class Oracle:
 
     @property
     def left(self) -> list[CommandPart]:
-        """What is in effect."""
+        """Return the parts that are in effect."""
         out = self.out
         return [part for part in self.parts if part not in out]
 
@@ -178,7 +178,7 @@ class Oracle:
         return {found[1] for id in then.owners if (found := then.no_to(id)) is not None}
 
     def turned_down(self, user: str, wanted: dict[str, Any]) -> bool:
-        """Whether a no to this text outlives its memory: nobody said it or promoted it since."""
+        """Return True if a no to this text outlives its memory: nobody said or promoted it since."""
         noes = [found for id, owner in self.owners.items() if owner == user and (found := self.no_to(id)) is not None]
         places = self.places(user)
         wanted = places.of(wanted)
@@ -216,7 +216,7 @@ class Oracle:
     # --- what nobody looks at -----------------------------------------------------------------------------------
 
     def expires(self, id: str, state: dict[str, Any]) -> tuple[bool, bool]:
-        """Whether a memory must be given up by now, and whether it may be: the clock may have gone back since it was touched.
+        """Tell if a memory must be given up by now, and if it may be: the clock may have gone back since it was touched.
 
         A candidate that nobody decided about, or an active one that nobody ever referred to and of whose confidence too little
         is left; but none that anything happened to lately, an undo or a redo included.
@@ -407,7 +407,7 @@ class Oracle:
         return self.fall(by, whole=False)
 
     def fits_again(self, act: str) -> bool:
-        """Whether what an act took can be put back on what there is now, and no key of it was used again."""
+        """Return True if what an act took fits what there is now, and no key of it was used again."""
         rest = {part for name, other in self.acts.items() if name != act for part in other.parts}
         back = self.acts[act].parts - rest
         names = {(each.user, each.name) for each in self.keys if each.bearer in back}
@@ -415,7 +415,7 @@ class Oracle:
         return not again and not self.replay(rest)[1] and self.places_fit(back, rest)
 
     def places_fit(self, back: Iterable[CommandPart], rest: Collection[CommandPart]) -> bool:
-        """Whether names that come back are nobody else's by now, and projects that are joined again stand by themselves."""
+        """Return True if names that come back are free, and projects that are joined again stand by themselves."""
         before = {*back, *rest}
         return all(
             Places([each for each in self.parts if each.user == part.user and each not in before], self.erased).takes(
@@ -451,7 +451,7 @@ def standing(parts: Iterable[CommandPart]) -> dict[str, int]:
 
 
 def stands(part: CommandPart, there: Mapping[str, int]) -> bool:
-    """Whether a part has a subject that has begun by then, and what it cites or names is there."""
+    """Return True if a part's subject has begun by then, and what it cites or names is there."""
     if part.verb == "answer":
         return True
     if part.subject not in there or part.number < there[part.subject]:

@@ -1,4 +1,4 @@
-"""How projects should be found, by plain rules on the parts of commands that are in effect. Imports nothing of the product.
+"""The places of projects by plain rules on the parts of commands that are in effect. Imports nothing of the product.
 
 Joins are taken one after another in the order of the log: what is under the second project is under the first from then on,
 and between two that are together already a join says nothing. So what was written never moves, and whatever is undone, every
@@ -100,7 +100,7 @@ class Places:
         return {entry: value for value, entry in found}
 
     def takes(self, part: Any) -> bool:
-        """Whether what was taken back fits what there is now."""
+        """Return True if what was taken back fits what there is now."""
         if part.verb in ("alias", "rename"):
             return self.owner(part.data["alias" if part.verb == "alias" else "name"]) in (None, part.subject)
         if part.verb == "join":

@@ -10,7 +10,7 @@ from ledger.events import InteractionCaptured, MemoryReinforced, PolicyAdopted
 
 
 class Day(Row, key=("day", "person"), indexes=("person",)):
-    """What was captured and reinforced a day."""
+    """The numbers of captures and reinforcements of each day."""
 
     day: str
     person: str

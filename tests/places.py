@@ -1,4 +1,4 @@
-"""Where things are, so that a test need not know how deep it lies."""
+"""Paths of the repository, so that a test need not know how deep it lies."""
 
 from __future__ import annotations
 

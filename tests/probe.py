@@ -1,4 +1,4 @@
-"""Where tests reach behind the public surface: the one file that changes when the inside does."""
+"""The ways behind the public surface, in the one file of tests that changes when the inside does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine does with projects: names for them, values, one found under another, and an erasure of all in one."""
+"""The commands of the machine on projects: names for them, values, one found under another, and an erasure of all in one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ names, numbers = st.sampled_from((*NAMES, *ALIASES)), st.integers(0, 10_000)
 
 
 class ProjectRules:
-    """CommandPart of the machine, which has the ledger, the oracle and ``command``."""
+    """The part of the machine about projects; the machine has the ledger, the oracle and ``command``."""
 
     def begin_projects(self):
         for user in USERS:

@@ -1,4 +1,4 @@
-"""What the providers of language models refuse in a list of messages."""
+"""The lists of messages that providers of language models refuse."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ OTHERS = {  # what is no read of the public surface, as it asks by name: of a fi
 
 
 class Asked(NamedTuple):
-    """How a read is asked: its positional arguments, by the names that ``prepared`` gave or as they are, and its options.
+    """The arguments of a read: positional ones, by the names that ``prepared`` gave or as they are, and its options.
 
     On the command line, ``shell`` stands for the options; None where a command asks otherwise, and has tests of its own.
     """

@@ -1,4 +1,4 @@
-"""What must hold of every session after any sequence of commands: nothing is lost, in order, and the past stays as it was.
+"""The laws of every session after any commands: nothing is lost, the order holds, and the past stays as it was.
 
 What is in a window is judged by the laws of ``window_laws``, as everybody may rely on them, and not by the product's rules.
 """
@@ -31,7 +31,7 @@ QUERY = "which tea does the user drink?"
 
 
 class Told:
-    """What a session is expected to hold: each message ever appended, by its position, and whether it is hidden."""
+    """The expected content of a session: each message ever appended, by its position, and whether it is hidden."""
 
     def __init__(self) -> None:
         self.messages: dict[int, Said] = {}

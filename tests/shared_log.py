@@ -1,4 +1,4 @@
-"""What the tests of a shared log share: the machines of a test, and commands that wait for the writer thread."""
+"""Helpers of the tests of a shared log: the machines of a test, and commands that wait for the writer thread."""
 
 from __future__ import annotations
 

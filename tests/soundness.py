@@ -1,4 +1,4 @@
-"""What must hold of every ledger at every moment: a dense log, an unbroken chain, and rows that a rebuild gives again."""
+"""The laws of every ledger at every moment: a dense log, an unbroken chain, and rows that a rebuild gives again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody does who can write the file and knows how it works: triggers off, rows changed, the chain computed anew."""
+"""The acts of somebody who can write the file and knows how it works: triggers off, rows changed, the chain computed anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold of every window that a session gives, by plain rules on what was said and what the window shows.
+"""The laws of every window that a session gives, by plain rules on what was said and what the window shows.
 
 How a window is best put together is for the product to say; what is here is what nobody may find broken in any of them.
 """

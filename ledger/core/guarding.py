@@ -99,7 +99,7 @@ class GuardedText(Struct, frozen=True):
 
 
 Scan = tuple[Literal["verdict", "json", "secrets", "may_have"], str]
-"""What is looked for in a text, and the text."""
+"""The purpose of a scan, and the text."""
 
 Scans = dict[Scan, Any]
 """Scans with their results."""

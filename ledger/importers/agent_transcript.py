@@ -1,4 +1,4 @@
-"""What the transcripts of coding agents have in common: turns of a session, of which the last may go on."""
+"""The common parts of transcripts of coding agents: turns of a session, of which the last may go on."""
 
 from __future__ import annotations
 

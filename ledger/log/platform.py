@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 READ_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""How a file that may be anything is opened to be read: bytes, and no wait for a writer if the file is a pipe."""
+"""The flags for reading a file that may be anything: bytes, and no wait for a writer if the file is a pipe."""
 OWN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 """The flags of a file that this product makes, besides the access: bytes, and never through a symbolic link."""
 SCRATCH = ".shadow-"  # begins the name of a file for scratch work; the number of its process follows

@@ -27,7 +27,7 @@ from projections.core.rows import Connection
 from projections.views.summaries import SummaryRow
 
 KEEP_PART = 3
-"""What a summary must not lose takes at most a third of its target (our choice)."""
+"""The texts that a summary must not lose take at most a third of its target (our choice)."""
 
 SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, whatever number of tokens a counter returns
 

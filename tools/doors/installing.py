@@ -1,4 +1,4 @@
-"""What the checks need from the package indexes, installed into ``.venv-doors`` on first use, each in a folder of its own.
+"""The packages that the checks need, installed into ``.venv-doors`` on first use, each in a folder of its own.
 
 A folder is complete when it has its stamp, so what a failed, slow or killed installation left is made anew.
 """

@@ -105,7 +105,9 @@ def test_an_erasure_waits_for_the_owner_if_nobody_else_may_vacuum(
     assert is_left(server, database, "Gneisgarten")
     assert until(lambda: "which the role app may do" in caplog.text)
 
-    def is_removed_by_the_owner() -> bool:  # a late count of the server, or a transaction elsewhere, makes him do it again
+    def is_removed_by_the_owner() -> (
+        bool
+    ):  # a late count of the server, or a transaction elsewhere, makes him do it again
         server.sql("VACUUM ledger.events, ledger.blobs", database=database, role="app")
         return not log.replicas()
 

@@ -11,13 +11,15 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import copy_context
 
 from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
 from ledger.cli.calling import Progress, ShellCall, call_by_hand, hint_at_others, invoke, opened, progress_of
 from ledger.cli.methods import OF_THE_FILE, Method
 from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
-from ledger.cli.shell_words import in_shell
+from ledger.cli.shell_words import given_options, in_shell
+from ledger.core.shell import shell_options
 from ledger.domain.errors import LedgerError, NotFoundError
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
@@ -34,6 +36,11 @@ def run(words: Sequence[str]) -> int:
 
     MEMORY_LEDGER_DEBUG=1 shows the traceback of a mistake in memory-ledger itself.
     """
+    return copy_context().run(_ended, words)  # a second command in this process has options of its own
+
+
+def _ended(words: Sequence[str]) -> int:
+    """Run the command that the words name, and return the exit code."""
     try:
         return _run(words)
     except LedgerError as error:
@@ -63,6 +70,7 @@ def _run(words: Sequence[str]) -> int:
     if call is None:
         return OK if {"--help", "-h", "--version", "__complete"} & set(words) else USAGE
     options = call.options
+    given_options.set(shell_options(options.get("db"), options.get("user")))
     if sum(bool(options.get(form)) for form in ("json", "csv", "jsonl")) > 1:
         raise Usage("--json, --csv and --jsonl are three forms of an answer: give at most one of them")
     with progress_bar(call.method.name, quiet=options["quiet"]) as progress:

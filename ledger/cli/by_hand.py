@@ -37,7 +37,9 @@ from ledger.cli.keyed import get_value, put_value
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
 from ledger.cli.sharing import shared
+from ledger.cli.shell_words import next_command
 from ledger.cli.views import Raw
+from ledger.core.shell import quoted
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.text import counted, one_line
 from ledger.types import EVERYTHING, Channel, DocumentPath, Event, Project, SessionName
@@ -448,7 +450,7 @@ def show_unread(call: ShellCall) -> object:
     if call.options["quiet"]:
         return Raw(unread.token)
     say(f"{counted(unread.turns, 'turn')} to read, {unread.more} more; hand in the answer with:")
-    say(f"memory-ledger learning learn {unread.token} -")
+    say(next_command(f"learning learn {unread.token} -"))
     return Raw(f"{unread.instructions}\n\n{unread.content}")
 
 
@@ -521,7 +523,7 @@ def update_vectors(call: ShellCall, *, yes: bool = False, progress: Progress | N
         report = invoke(call, ledger, arguments, progress)
     for other in others if is_change else ():
         say(
-            f"the vectors of {other} are not used with {name}; `vectors remove {other}` deletes them",
+            f"the vectors of {other} are not used with {name}; `memory-ledger vectors remove {quoted([other])}` deletes them",
             quiet=call.options["quiet"],
         )
     return report

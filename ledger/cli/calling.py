@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ledger.cli.methods import OF_A_SESSION, Method, options_type
 from ledger.cli.output import Usage, progress_bar, say
+from ledger.cli.shell_words import next_command
 from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
 
@@ -166,7 +167,9 @@ def _object(call: ShellCall, ledger: Ledger) -> object:
     session = view.session(call.parameters["session_name"], project=call.parameters["new_in"])
     if session.id is None and not call.method.creates:
         name = call.parameters["session_name"]
-        raise NotFoundError(f"no session of this user is called {name!r:.60}; `sessions list` shows the sessions")
+        raise NotFoundError(
+            f"no session of this user is called {name!r:.60}; `memory-ledger sessions list` shows the sessions"
+        )
     return session.summaries if area == "summaries" else session
 
 
@@ -303,7 +306,7 @@ def transcript(path: Path) -> list[object]:
         name, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
     except NotFoundError as error:
         raise NotFoundError(
-            f"{error}; a text goes in on standard input: echo 'user: I prefer tea.' | memory-ledger add -"
+            f"{error}; a text goes in on standard input: echo 'user: I prefer tea.' | {next_command('add -')}"
         ) from None
     if len(text) > FILE_BYTES:
         raise RejectedError(f"{name} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")

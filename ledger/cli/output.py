@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ledger.cli.shell_words import with_given_options
 from ledger.cli.terminal_text import as_json
 from ledger.domain.text import one_line
 
@@ -62,9 +63,10 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if why := getattr(answer, "vectors_failure", ""):
         say(f"vectors: {why}", quiet=quiet)
     if getattr(answer, "failures", 0) > bool(why) and type(answer).__name__ == "JobReport":
-        say("`history model-calls` and `history audit` show the failures", quiet=quiet)
+        say("`memory-ledger history model-calls` and `memory-ledger history audit` show the failures", quiet=quiet)
     if given_up := getattr(answer, "given_up", 0):
-        say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)
+        again = "`memory-ledger session extract NAME` reads them again"
+        say(f"{given_up:,} failed three times in a row and wait: {again}", quiet=quiet)
     if why := ENDED.get(getattr(answer, "stopped", "")):
         say(f"{why}: {_continuation(answer)}", quiet=quiet)
     if answer == "":
@@ -77,7 +79,7 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if isinstance(shown, str):  # rich would wrap the text, which may go to a file
         print(shown, end="")
     else:
-        console().print(shown)
+        console().print(shown, crop=False)  # a command that is longer than the line is copied as a whole
     if isinstance(answer, Page) and answer.next is not None:
         say(f"there are more: --after {answer.next}, or --all", quiet=quiet)
     if getattr(answer, "replayed", False):
@@ -104,7 +106,7 @@ def console() -> Console:
 
 def say(message: str, *, quiet: bool = False) -> None:
     if not quiet:
-        print(f"memory-ledger: {one_line(message)}", file=sys.stderr)
+        print(f"memory-ledger: {one_line(with_given_options(message))}", file=sys.stderr)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ledger.cli.shell_words import next_command
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.errors import StorageError
 from ledger.domain.text import one_line
@@ -76,6 +77,16 @@ def card_of(fields: Mapping[str, object]) -> Table:
         if value not in (None, "", ()):
             table.add_row(Text(name), value if isinstance(value, Text) else Text(one_line(str(value))))
     return table
+
+
+def unbroken(line: str) -> Text:
+    """Return a line in small print that is never broken, because a person copies a command out of it."""
+    return Text(line, style="dim", no_wrap=True, overflow="ignore")
+
+
+def way_back(words: str) -> Text:
+    """Return the line with the command that takes an act back."""
+    return unbroken(f"take it back: {next_command(words)}")
 
 
 def heading(title: str) -> Text:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ledger import Ledger, LedgerError, Memory, NotFoundError, RejectedError, Settings
+from ledger.core.shell import command, shell_options
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 from ledger.doors.transcribing import captured
 from ledger.english.foreign import LONG_CHARS, LONG_LINES
@@ -72,7 +73,7 @@ class LedgerMemoryProvider(MemoryProvider):
     def __init__(self, path: str | None = None, *, clock: Callable[[], datetime] | None = None) -> None:
         self._path, self._clock = path or os.environ.get("LEDGER_PATH"), clock
         self._file: Ledger | None = None
-        self._session, self._writes = "", False
+        self._session, self._user, self._writes = "", "", False
         self._spoken: Channel = "user"  # the channel of what the person says
         self._closing = threading.Event()
 
@@ -107,6 +108,7 @@ class LedgerMemoryProvider(MemoryProvider):
         self._writes = told.get("agent_context", "primary") == "primary" and platform != "cron"
         self._session = session_id
         settings = Settings.load(os.path.expanduser(path), user=f"{platform}:{user}" if user else None)
+        self._user = settings.user
         os.makedirs(os.path.dirname(os.path.abspath(settings.path)), mode=0o700, exist_ok=True)
         self._file = Ledger.open(
             settings.path, settings=settings, client=CLIENT, jobs_after_capture=["extraction"], clock=self._clock
@@ -254,9 +256,10 @@ class LedgerMemoryProvider(MemoryProvider):
             return _why(ledger, given["id"])
         seen, memory = ledger.position, ledger.memories.get(given["id"])
         if not self._is_own(ledger, memory.id):
+            retract = command(f"retract {memory.id}", shell_options(ledger.path, self._user or None))
             raise RejectedError(
                 f"ledger_forget takes back what the agent alone wrote, and somebody else wrote or decided about {memory.id}; "
-                f"ask the person, who can run: memory-ledger retract {memory.id}"
+                f"ask the person, who can run: {retract}"
             )
         ledger.retract(memory.id, reason=given["reason"], expected=seen)
         return _shown(ledger.memories.get(memory.id))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ledger.core.settings import INSIDE_MODEL
+from ledger.core.shell import command, shell_options
 
 if TYPE_CHECKING:
     from ledger import Item, Ledger, Pack
@@ -132,7 +133,7 @@ def remembered(event: Mapping[str, object], options: HookOptions) -> str:
         if not starts and not any(item.match for item in pack.items):
             return ""  # nothing new is about the prompt, and the start of the session gave the rest
         texts = [INTRODUCTION, pack.as_text()] if pack.items or pack.observations else []
-        lines = (*_waiting(ledger), *_unread(ledger, here.project, event, options)) if starts else ()
+        lines = (*_waiting(ledger, options), *_unread(ledger, here.project, event, options)) if starts else ()
         return "\n".join((*texts, *lines))
 
 
@@ -167,12 +168,13 @@ def _not_given(pack: Pack, given: set[str]) -> Pack:
     return replace(pack, items=new(pack.items), observations=new(pack.observations))
 
 
-def _waiting(ledger: Ledger) -> list[str]:
+def _waiting(ledger: Ledger, options: HookOptions) -> list[str]:
     """Return a line about the memories that wait for review, if there are any."""
     page = ledger.review(limit=REVIEWED)
     count = f"{len(page)} or more" if page.next else f"{len(page)}"
     verb = "memory waits" if len(page) == 1 else "memories wait"
-    return [f"{count} {verb} for the user's review: memory-ledger review"] if page else []
+    look = command("review", shell_options(options.path, options.user or None))
+    return [f"{count} {verb} for the user's review: {look}"] if page else []
 
 
 def _unread(ledger: Ledger, project: str | None, event: Mapping[str, object], options: HookOptions) -> list[str]:

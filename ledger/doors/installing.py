@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ledger import RejectedError
+from ledger.core.shell import quoted
 from ledger.doors.hooks import DEFAULT_LEDGER
 from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
 from ledger.types import CodingAgent
@@ -75,8 +74,7 @@ class Programs(NamedTuple):
 
     def hook(self, *more: str) -> str:
         never = () if self.learns else ("--learn-turns", "0")
-        words = [*_hook_program(), *self._options(), *never, *more]
-        return _quoted(words) if sys.platform == "win32" else shlex.join(words)
+        return quoted([*_hook_program(), *self._options(), *never, *more])
 
     def _options(self) -> list[str]:
         return ["--db", self.ledger, *(("--user", self.user) if self.user else ())]
@@ -111,12 +109,6 @@ def _hook_program() -> list[str]:
     if sys.platform == "win32" and windowless.exists():
         return [str(windowless), "-P", "-m", "ledger.doors.hooks"]
     return [program(HOOK)]
-
-
-def _quoted(words: Sequence[str]) -> str:
-    """Return a command line that cmd.exe and Git Bash, to which an agent on Windows may give it, split into the same words."""
-    plain = [word.replace("\\", "/") for word in words]  # which names the same file, and is no escape of Bash
-    return " ".join(word if re.fullmatch(r"[\w:./@+-]+", word) else f'"{word}"' for word in plain)
 
 
 def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool, learns: bool = True) -> InstallPlan:

@@ -24,7 +24,7 @@ LISTED = 5  # machines
 
 LogOf = Callable[[ReplicaRow], SharedLog]
 REMEDIES: dict[str, str] = {
-    DivergedError.__name__: "memory-ledger shared rejoin keeps this file, names its lost events, and folds the log again",
+    DivergedError.__name__: "`memory-ledger shared rejoin` keeps this file, names its lost events, and folds the log again",
     NewerFormatError.__name__: "update the product on this machine",
 }
 
@@ -103,7 +103,7 @@ def findings(connection: sqlite3.Connection, log_of: LogOf | None) -> Iterator[F
             hint = "open it with log=…, and see why its process does not follow: the warnings of the logger ledger"
         yield Finding(level="problem", what=SHARED_LOG, found=report.why, hint=hint)
     for replica in [replica for replica in replicas if not _is_of(replica, row) and _is_behind(replica)][:LISTED]:
-        hint = "start it, or count it no longer: memory-ledger shared forget MACHINE --reason …"
+        hint = "start it, or count it no longer: `memory-ledger shared forget MACHINE --reason …`"
         if replica.machine == SERVER:
             hint = "VACUUM ledger.events, ledger.blobs as the owner of the tables, and end old transactions"
         yield Finding(

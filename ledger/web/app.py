@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, Page, RejectedError
+from ledger.core.shell import with_options
 from ledger.web.acts import do, form_of, needs_preview, preview, told_of
 from ledger.web.asking import Desk, Listing, WebQuestion, WebView, pairs_of
 from ledger.web.beliefs import belief, beliefs
@@ -80,7 +81,7 @@ class PageApp:
         except LedgerError as error:
             kinds = ((NotFoundError, 404), (ConflictError, 409), (RejectedError, 400))
             status = next((status for kind, status in kinds if isinstance(error, kind)), 500)
-            return self._failed(request, status, str(error))
+            return self._failed(request, status, with_options(str(error), self._desk.options))
         except Exception:
             _logger.exception("a page failed")
             return self._failed(request, 500, "this is a mistake in memory-ledger; the terminal shows it")
@@ -178,6 +179,7 @@ def make_app(
     session: WebSession,
     writes: bool = False,
     as_of: str | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> ASGIApp:
     """Return the page behind its gate, over an open ledger that the caller closes.
 
@@ -188,9 +190,10 @@ def make_app(
         session: The secrets of this run; its token opens the page once.
         writes: Offer buttons that change the ledger.
         as_of: The moment that every page shows; None for now, and for the moment that an address names.
+        options: The options that the page's commands to run next need to reach the same ledger and user.
     """
     others = any(name != user and _has_memory(ledger, name) for name in ledger.maintenance.users(limit=3))
-    desk = Desk(ledger, session, user, writes and as_of is None, as_of, others)
+    desk = Desk(ledger, session, user, writes and as_of is None, as_of, others, options or {})
     if as_of is not None:
         WebQuestion(desk, "/", ())  # a moment that does not exist is refused before anybody listens
     return PageGate(PageApp(desk), host=host, session=session, policy=POLICY)

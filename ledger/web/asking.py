@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 from msgspec.structs import asdict
 
 from ledger import Ledger, Page, PastLedger, RejectedError
+from ledger.core.shell import command
 from ledger.web.gate import WebSession
 
 T = TypeVar("T")
@@ -24,7 +25,8 @@ Row = Mapping[str, object]
 class Desk:
     """The ledger, the user and the rights of one run of the page.
 
-    ``as_of`` is the moment that the page was started for, or None. ``others`` is True if other users are on file too.
+    ``as_of`` is the moment that the page was started for, or None. ``others`` is True if other users are on file too. ``options``
+    are those of the command that started the page, which a command to run next needs too.
     """
 
     ledger: Ledger
@@ -33,6 +35,11 @@ class Desk:
     writes: bool = False
     as_of: str | None = None
     others: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, words: str) -> str:
+        """Return a command to run next in a shell, on the ledger and for the user of the page."""
+        return command(words, self.options)
 
 
 @dataclass

@@ -117,7 +117,7 @@ class PageGate:
                 return self._welcome(foreign=not set(_values(scope, b"sec-fetch-site")) <= set(OWN_SITES))
         elif hmac.compare_digest(self._sent(scope).encode(), self._session.cookie.encode()):
             return None
-        return _sentence(403, "the address works once, in one browser; `memory-ledger web` prints a new one")
+        return _sentence(403, "the address works once, in one browser; the command that printed it prints a new one")
 
     def _welcome(self, *, foreign: bool) -> Response:
         """Return the redirect that drops the token.

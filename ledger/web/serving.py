@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 
 from ledger import Ledger, RejectedError, Settings
+from ledger.core.settings import ARGUMENT
+from ledger.core.shell import shell_options
 from ledger.doors.listening import address, closing_all, is_loopback, listen, url
 from ledger.doors.web_server import WebServer
 from ledger.web.app import make_app
@@ -79,6 +81,7 @@ def serve(
                 session=session,
                 writes=writes,
                 as_of=as_of,
+                options=options_given(settings),
             )
             door = Handover(link) if opens else None
 
@@ -92,6 +95,14 @@ def serve(
             finally:
                 if door is not None:
                     door.remove()
+
+
+def options_given(settings: Settings) -> dict[str, str]:
+    """Return the options of the command that started the page: the ledger and the user, if they were named."""
+    db, user = (
+        str(getattr(settings, name)) if settings.origins.get(name) == ARGUMENT else None for name in ("path", "user")
+    )
+    return shell_options(db, user)
 
 
 class Handover:

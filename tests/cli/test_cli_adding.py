@@ -87,7 +87,7 @@ def test_the_answer_reads_well_and_a_dry_run_changes_nothing(db: str) -> None:
     assert "Proposed" not in tried, "what the user says of himself waits for nobody"
     added = run("add", "-", "--session", "s", db=db, stdin=stdin).stdout
     assert added.startswith("2 messages added to a new session s, 1 captured as turns\n")
-    assert "The user prefers tea over coffee" in added and "takes it back" in added.replace("\n", " ")
+    assert "The user prefers tea over coffee" in added and "take it back: memory-ledger undo " in added
     again = run("add", "-", "--session", "s", db=db, stdin=stdin).stdout
     assert again == "0 messages added to the session s, 2 known\nthe session has 2 messages already: nothing is new\n"
     ids = run("add", "-", "--quiet", "--user", "bob", db=db, stdin=stdin).stdout.split()
@@ -100,8 +100,8 @@ def test_what_is_learned_of_known_messages_may_be_undone_too(db: str) -> None:
     later = run("add", "-", "--session", "s", db=db, stdin=CHAT.encode()).stdout
     assert later.startswith("0 messages") and "Learned" in later
     assert len(json.loads(run("memories", "list", "--json", db=db).stdout)["items"]) == 1
-    undo = later.splitlines()[-1].split()
-    assert undo[0] == "undo" and run("undo", undo[1], db=db).exit_code == 0
+    undo = later.splitlines()[-1].rpartition("memory-ledger ")[2].split()
+    assert undo[0] == "undo" and run(*undo).exit_code == 0
     assert json.loads(run("memories", "list", "--json", db=db).stdout or '{"items": []}')["items"] == []
 
 
@@ -122,11 +122,12 @@ def test_a_wrong_option_is_named(db: str) -> None:
 def test_advice_about_learned_memories_is_in_the_words_of_a_shell(db: str, tmp_path: Path) -> None:
     (tmp_path / "chat").write_text("user: I prefer tea over coffee.\nassistant: Noted.\n", encoding="utf-8")
     added = " ".join(run("add", str(tmp_path / "chat"), "--session", "s", db=db).stdout.split())
-    assert "1 admitted without review: `retract id` takes one back; `review --admitted` lists them" in added
+    assert f"1 admitted without review: `memory-ledger retract id --db {db}` takes one back; " in added
+    assert f"`memory-ledger review --admitted --db {db}` lists them" in added
     listed = run("review", "--admitted", db=db).stdout
     memory = run("review", "--admitted", "--quiet", db=db).stdout.strip()
     assert listed.split()[:3] == ["id", "conf", "memory"]
-    assert f"undo: `retract {memory}`" in " ".join(listed.split())
+    assert f"undo: `memory-ledger retract {memory}" in " ".join(listed.split())
     assert run("retract", memory, db=db).exit_code == 0
     assert memory not in run("review", "--admitted", "--quiet", db=db).stdout
 

@@ -15,9 +15,9 @@ from ledger.cli.shell_words import in_shell
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("maintenance.rebuild() makes it again", "`maintenance rebuild` makes it again"),
-        ("history.audit(subject=…) has those", "`history audit --subject …` has those"),
-        ("a promotion is by hand: see review()", "a promotion is by hand: see `review`"),
+        ("maintenance.rebuild() makes it again", "`memory-ledger maintenance rebuild` makes it again"),
+        ("history.audit(subject=…) has those", "`memory-ledger history audit --subject …` has those"),
+        ("a promotion is by hand: see review()", "a promotion is by hand: see `memory-ledger review`"),
         ("a resolution is keep=MEMORY, or both=True", "a resolution is --keep MEMORY, or --both"),
         ("as in keep=[…], and dry_run lists", "as in --keep …, and --dry-run lists"),
         ("a project is named by Project(name)", "a project is named by --project NAME"),

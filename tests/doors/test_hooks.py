@@ -337,7 +337,8 @@ def test_the_start_of_a_session_says_how_many_memories_wait_for_review(
     with Ledger.open(options.path, user="ada") as ledger:
         for number in range(3):
             ledger.propose(f"The ship {number} sails on Monday.")
-    waiting = "3 memories wait for the user's review: memory-ledger review"
+    where = f"--db {options.path} --user ada"
+    waiting = f"3 memories wait for the user's review: memory-ledger review {where}"
     assert agent.hook("SessionStart", source="startup") == waiting
     remember(options, "The user prefers uv over pip.")
     start = agent.hook("SessionStart", source="startup")
@@ -347,7 +348,7 @@ def test_the_start_of_a_session_says_how_many_memories_wait_for_review(
         for candidate in ledger.review()[:2]:
             ledger.reject(candidate.id)
     assert agent.hook("SessionStart", source="startup").endswith(
-        "1 memory waits for the user's review: memory-ledger review"
+        f"1 memory waits for the user's review: memory-ledger review {where}"
     )
 
 

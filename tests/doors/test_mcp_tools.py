@@ -283,7 +283,10 @@ def test_an_agent_does_not_forget_what_others_wrote_or_decided(path: Path) -> No
     async def story(agent: McpCaller) -> None:
         for id in (of_person, of_other, of_both, of_job):
             error = await agent.error("forget", id=id, reason="I know better")
-            assert "forget takes back what mcp/tester alone wrote" in error and f"memory-ledger retract {id}" in error
+            assert (
+                "forget takes back what mcp/tester alone wrote" in error
+                and f"memory-ledger retract {id} --db {path}" in error
+            )
 
     agents.played(story, path)
     with agents.opened(path) as ledger:

@@ -429,8 +429,9 @@ def test_the_command_line_says_it_too(tmp_path: Path) -> None:
     text("remember", WORDS[0], "--actor", "ann")
     with Ledger.open(tmp_path / "memory.db") as ledger:
         position = str(ledger.position)
-    undone = text("undo", position).rpartition("to go back ")[2]
-    assert undone.startswith("redo ")
-    back = text(*undone.split()).rpartition("to go back ")[2]
-    assert back.startswith("undo ")
-    assert text(*back.split()).rpartition("to go back ")[2].startswith("redo ")
+    way_back = "take it back: memory-ledger "
+    undone = text("undo", position).rpartition(way_back)[2].split()[:2]
+    assert undone[0] == "redo"
+    back = text(*undone).rpartition(way_back)[2].split()[:2]
+    assert back[0] == "undo"
+    assert text(*back).rpartition(way_back)[2].startswith("redo ")

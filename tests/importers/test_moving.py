@@ -407,7 +407,7 @@ def test_a_shell_previews_imports_and_says_how_to_take_it_back(tmp_path: Path) -
     assert "5 turns came" in done.stdout
     words = " ".join(done.stdout.split()).partition("memory-ledger ")[2].split()
     assert {turn["project"] for turn in answer("interactions", "list", db=db)} == {"sea"}
-    assert run(*words, db=db).exit_code == 0
+    assert run(*words).exit_code == 0
     assert answer("interactions", "list", db=db) == []
 
 
@@ -417,7 +417,7 @@ def test_the_report_in_a_shell_counts_one_record_as_one_and_names_one_day_once(t
     assert trial.stdout == "claude-code: 1 turn would come, of 2026-01-01\n"
     came, back = done.stdout.splitlines()
     assert came == "claude-code: 1 turn came, of 2026-01-01"
-    assert back.startswith("take it back: memory-ledger undo ") and back.endswith(" --cascade")
+    assert back.startswith("take it back: memory-ledger undo ") and back.endswith(f" --cascade --db {db}")
     assert run("import", str(path), db=db).stdout == "claude-code: nothing came; 1 known already\n"
 
 

@@ -27,7 +27,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_the_command_prints_one_address_that_works_once(db):
-    command = [sys.executable, "-m", "ledger", "web", "--db", str(db)]
+    command = [sys.executable, "-m", "ledger", "web", "--db", str(db), "--user", ""]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         link = process.stdout.readline().strip()
@@ -35,6 +35,9 @@ def test_the_command_prints_one_address_that_works_once(db):
         with httpx2.Client(follow_redirects=True) as browser:
             page = browser.get(link)
             assert page.status_code == 200 and "The user drinks tea." in page.text and page.url == f"{home}/beliefs"
+            assert f"memory-ledger erase ID --db {db} --user &#39;&#39;" in page.text, (
+                "a copied command is for this memory"
+            )
         assert httpx2.get(link).status_code == 403
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

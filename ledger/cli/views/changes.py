@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled
+from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled, way_back
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, decimal, plain_value
@@ -96,7 +96,6 @@ def undo(report: answers.UndoReport) -> RenderableType:
     events = f"{counted(report.events, 'event')} of {counted(len(report.commands), 'command')}{by}"
     verb = "would concern" if report.dry_run else "concerned"
     text = f"{verb} {events} on {counted(len(report.subjects), 'subject')}"
-    reversal = {"to go back": _reversal(report)} if report.command_id else {}
     commands = zip(report.commands, report.verbs or ("",) * len(report.commands), strict=True)
     concerned = {
         "commands": Text("\n".join(f"{id}  {name}" for id, name in commands)),
@@ -106,7 +105,7 @@ def undo(report: answers.UndoReport) -> RenderableType:
     concerned |= {"stays turned down": _dependents(report.turned_down)} if report.turned_down else {}
     refused = report.dry_run and report.dependents and not report.cascaded
     notes = [Text("goes with --cascade only, for later commands built on it", style="yellow")] if refused else []
-    return Group(Text(text), card_of(concerned | reversal), *notes, *_memories(report.memories))
+    return Group(Text(text), card_of(concerned), *notes, *_memories(report.memories), *_ways_back(report))
 
 
 def _memories(beliefs: Sequence[answers.Belief]) -> list[RenderableType]:
@@ -119,13 +118,15 @@ def _dependents(dependents: Sequence[answers.Dependent]) -> Text:
     return Text("\n".join([*map(str, dependents[:20]), *more]))
 
 
-def _reversal(report: answers.UndoReport) -> str:
+def _ways_back(report: answers.UndoReport) -> list[Text]:
+    if report.command_id is None:
+        return []
     if report.reversed_by == "redo":
-        return f"redo {report.command_id}"
+        return [way_back(f"redo {report.command_id}")]
     if report.reversed_by == "distrust":
-        return "distrust the origin again"
-    more = f", and {len(report.commands) - 5:,} more" if len(report.commands) > 5 else ""
-    return ", ".join(f"undo {command}" for command in report.commands[:5]) + more
+        return [Text("take it back: distrust the origin again", style="dim")]
+    more = [Text(f"and {len(report.commands) - 5:,} more", style="dim")] if len(report.commands) > 5 else []
+    return [*(way_back(f"undo {command}") for command in report.commands[:5]), *more]
 
 
 def distrust(report: answers.DistrustReport) -> RenderableType:
@@ -143,9 +144,8 @@ def distrust(report: answers.DistrustReport) -> RenderableType:
     card: dict[str, object] = {name: Text("\n".join(listed)) for name, listed in lists.items() if listed}
     if report.dependents:
         card["void with it"] = _dependents(report.dependents)
-    if report.command_id and not report.trusted:
-        card["to go back"] = f"history trust {report.command_id}"
-    return Group(Text(text), card_of(card), *_memories(report.beliefs), Text(report.note, style="dim"))
+    back = [way_back(f"history trust {report.command_id}")] if report.command_id and not report.trusted else []
+    return Group(Text(text), card_of(card), *_memories(report.beliefs), Text(report.note, style="dim"), *back)
 
 
 def _until(report: answers.DistrustReport) -> str:

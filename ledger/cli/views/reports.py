@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, detailed, heading, listing, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, heading, listing, short, titled, unbroken, way_back, whole
 from ledger.cli.shell_words import in_shell
 from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
@@ -78,9 +78,9 @@ def messages_added(report: Added) -> RenderableType:
         ]
         title_shown = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
         parts += titled(title_shown, listing("id", "conf", "content", rows=rows) if rows else None)
-    parts += [Text(in_shell(one_line(reason)), style="dim") for reason in report.reasons]
+    parts += [unbroken(in_shell(one_line(reason))) for reason in report.reasons]
     if report.correlation_id and not report.replayed:
-        parts.append(Text(f"undo {report.correlation_id} takes it back", style="dim"))
+        parts.append(way_back(f"undo {report.correlation_id}"))
     return Group(*parts)
 
 
@@ -112,14 +112,13 @@ def moved(report: MoveReport) -> RenderableType:
     ]
     notes = [[Text(one_line(where)), short(why)] for where, why in report.notes[:20]]
     unlisted = report.note_count - len(notes)
-    back = f"take it back: memory-ledger undo {report.correlation_id} --cascade"  # has to fit a line of 80 characters
     return Group(
         Text(text),
         *([listing("left out", "why", rows=left, right=["left out"])] if left else []),
         *([listing("where", "note", rows=notes)] if notes else []),
         *([Text(f"and {unlisted:,} more notes", style="dim")] if unlisted > 0 else []),
         *([Text("the limit is reached: the same command goes on", style="dim")] if report.stopped == "limit" else []),
-        *([Text(back, style="dim")] if report.correlation_id else []),
+        *([way_back(f"undo {report.correlation_id} --cascade")] if report.correlation_id else []),
     )
 
 
@@ -161,7 +160,11 @@ def health(report: answers.DoctorReport) -> RenderableType:
     """Return the findings of the doctor, the worst last, so that they are nearest to the prompt of the shell."""
     order = list(_LEVEL_STYLES)
     rows: list[list[RenderableType]] = [
-        [Text(item.level, style=_LEVEL_STYLES[item.level]), Text(item.what), detailed(whole(item.found), item.hint)]
+        [
+            Text(item.level, style=_LEVEL_STYLES[item.level]),
+            Text(item.what),
+            detailed(whole(item.found), in_shell(item.hint)),
+        ]
         for item in sorted(report.findings, key=lambda finding: order.index(finding.level))
     ]
     counts = {level: sum(finding.level == level for finding in report.findings) for level in ("problem", "warning")}
@@ -215,10 +218,11 @@ def _limits(report: answers.VerifyReport) -> list[str]:
 def added(report: IngestReport) -> RenderableType:
     """Return the documents that were added, and the command that undoes all of them."""
     notes = [f"{len(report.errors):,} not added"] if report.errors else []
-    if len(report.documents) > 1 and report.correlation_id is not None:
-        notes.append(f"undo {report.correlation_id} takes all of it back")
     parts: list[RenderableType] = [table(report.documents)] if report.documents else []
-    return Group(*parts, *([Text("; ".join(notes), style="dim")] if notes else []))
+    parts += [Text(note, style="dim") for note in notes]
+    if len(report.documents) > 1 and report.correlation_id is not None:
+        parts.append(way_back(f"undo {report.correlation_id}"))
+    return Group(*parts)
 
 
 def merges_proposed(report: MergeReport) -> RenderableType:

@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from starlette.requests import Request
 
 from ledger import AsyncLedger, RejectedError
+from ledger.core.shell import command, shell_options
 from ledger.types import Channel
 
 CLIENT = "mcp"
@@ -47,6 +48,7 @@ class Door:
 
     Attributes:
         ledger: The open ledger, bound to the user of a server without tokens.
+        user: The user whom a server without tokens serves.
         project: The project of new texts, and with the texts of no project that of what is read; None for all.
         folder: The folder that the server works in, whose project it takes if no project is given; "" for none.
         has_tokens: True if the bearer token of each request names the user.
@@ -55,6 +57,7 @@ class Door:
     """
 
     ledger: AsyncLedger
+    user: str = ""
     project: str | None = None
     folder: str = ""
     has_tokens: bool = False
@@ -82,6 +85,21 @@ def client_of(context: AskContext) -> str:
     name = params.client_info.name if params is not None else ""
     name = "".join(filter(str.isprintable, name)).strip()[:NAME_CHARS]
     return f"{CLIENT}/{name}" if name else CLIENT
+
+
+def options_for_person(context: AskContext) -> dict[str, str]:
+    """Return the options of a command by which the person reaches the memory of a request in a shell.
+
+    Over HTTP the path of the ledger is not told: whoever sends requests may work on another machine.
+    """
+    door, over_http = door_of(context), context.request_context.request is not None
+    user = user_of(context) or door.user
+    return shell_options(None if over_http else door.ledger.path, user or None)
+
+
+def command_for_person(context: AskContext, words: str) -> str:
+    """Return a command by which the person reaches the memory of a request in a shell."""
+    return command(words, options_for_person(context))
 
 
 def user_of(context: AskContext) -> str:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from ledger import Memory, UndoReport
 from ledger.answers import DistrustReport
 from ledger.doors.mcp.answers import DecisionAnswer, ReviewAnswer, answered, counted, of_candidates, quoted, within
-from ledger.doors.mcp.asking import AskContext, bound, project_of
+from ledger.doors.mcp.asking import AskContext, bound, command_for_person, project_of
 from ledger.doors.mcp.tools import Budget, MemoryId
 from ledger.types import Choice, MemoryStatus, OriginKind
 
@@ -52,7 +52,7 @@ def _question(ctx: AskContext, text: str) -> Elicit[Consent]:
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         raise ToolError(
             "this client cannot ask the person, and that is no consent: nothing was done. The person can decide in a shell: "
-            "memory-ledger review, memory-ledger promote ID, memory-ledger reject ID"
+            + ", ".join(command_for_person(ctx, words) for words in ("review", "promote ID", "reject ID"))
         )
     return Elicit(text, Consent)
 
@@ -68,13 +68,13 @@ async def _seen(ctx: AskContext, id: str) -> SeenMemory:
     return SeenMemory(memory=await ledger.memories.get(id), position=position)
 
 
-def _about(seen: SeenMemory) -> str:
+def _about(ctx: AskContext, seen: SeenMemory) -> str:
     """Return the memory with its whole text: nobody approves words that were not shown."""
     memory = seen.memory
     if len(memory.content or "") > SHOWN_CHARS:
         raise ToolError(
             f"{memory.id} has more than {SHOWN_CHARS:,} characters, which no question shows; the person can read it with "
-            f"memory-ledger memories get {memory.id} and decide in the shell"
+            f"{command_for_person(ctx, f'memories get {memory.id}')} and decide in the shell"
         )
     text = quoted(memory.content, SHOWN_CHARS)
     return f"{memory.status} memory {memory.id} (confidence {memory.confidence:g}): {text}"
@@ -90,12 +90,12 @@ def _check_waits(memory: Memory, *statuses: MemoryStatus) -> None:
 
 async def _ask_promote(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
     _check_waits(seen.memory, "candidate", "active")  # an active memory that a turn denies is confirmed
-    return _question(ctx, f"Approve this {_about(seen)}?")
+    return _question(ctx, f"Approve this {_about(ctx, seen)}?")
 
 
 async def _ask_reject(ctx: AskContext, seen: Seen) -> Elicit[Consent]:
     _check_waits(seen.memory, "candidate")
-    return _question(ctx, f"Turn down this {_about(seen)}?")
+    return _question(ctx, f"Turn down this {_about(ctx, seen)}?")
 
 
 def _named(target: str | int) -> str | int:
@@ -137,7 +137,7 @@ async def _ask_erase(ctx: AskContext, seen: Seen, others: Choice | None) -> Elic
             f'{hold}; say with others what becomes of them: "erase", "cut" (only the words that repeat it) or "keep"'
         )
     also = f" {hold}: {others}." if more else ""
-    return _question(ctx, f"Erase for good, from the log too, this {_about(seen)}?{also} This cannot be undone.")
+    return _question(ctx, f"Erase for good, from the log too, this {_about(ctx, seen)}?{also} This cannot be undone.")
 
 
 async def _distrust_plan(ctx: AskContext, origin: str, kind: OriginKind | None) -> DistrustReport:

@@ -25,10 +25,11 @@ from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequ
 from pydantic import AnyUrl, ValidationError
 
 from ledger import AsyncLedger, LedgerError, NotFoundError, RejectedError, __version__
+from ledger.core.shell import with_options
 from ledger.doors.mcp import learning, reviewing, tools
 from ledger.doors.mcp.answers import content_of
 from ledger.doors.mcp.arguments import problems, strict
-from ledger.doors.mcp.asking import LEARN_TOKENS_A_DAY, AskContext, Door, bound
+from ledger.doors.mcp.asking import LEARN_TOKENS_A_DAY, AskContext, Door, bound, options_for_person
 from ledger.doors.mcp.lines import AnsweredLines
 from ledger.doors.outages import public_text
 from ledger.doors.tokens import TokenFile
@@ -112,12 +113,15 @@ class MemoryServer(MCPServer[Door]):
 def _text(problem: LedgerError, context: Context[Door, Any] | None, request: str) -> str:
     """Return the text of an error; over stdio the person who started the server may see the reason of an outage."""
     over_http = context is not None and context.request_context.request is not None
-    return public_text(problem, request) if over_http else str(problem)
+    if context is None or over_http:
+        return public_text(problem, request) if over_http else str(problem)
+    return with_options(str(problem), options_for_person(context))
 
 
 def make_server(
     ledger: AsyncLedger,
     *,
+    user: str = "",
     project: str | None = None,
     folder: str = "",
     read_only: bool = False,
@@ -129,6 +133,7 @@ def make_server(
 
     Args:
         ledger: The open ledger, which the caller closes.
+        user: The user of the ledger, for the commands that a message tells the person to run.
         project: The project of new memories and, with those of no project, of what is read; None for that of the folder.
         folder: The folder that the agent works in, whose project counts if none is given; "" for none.
         read_only: Offer no tool that writes.
@@ -138,7 +143,13 @@ def make_server(
     """
     learns = not read_only and learn_tokens_a_day > 0
     door = Door(
-        ledger, project, folder, has_tokens=tokens is not None, learns=learns, learn_tokens_a_day=learn_tokens_a_day
+        ledger,
+        user,
+        project,
+        folder,
+        has_tokens=tokens is not None,
+        learns=learns,
+        learn_tokens_a_day=learn_tokens_a_day,
     )
 
     @asynccontextmanager

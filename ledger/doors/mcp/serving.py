@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from ledger import AsyncLedger, RejectedError, Settings
 from ledger.core.settings import INSIDE_MODEL
+from ledger.core.shell import shell_options, with_options
 from ledger.doors.background import making_vectors
 from ledger.doors.gate import Gate
 from ledger.doors.listening import address, closing_all, is_loopback, listen, own_names
@@ -67,6 +68,7 @@ def serve(
             tokens = TokenFile(ledger.path) if http is not None and not without_token else None
             server = make_server(
                 ledger,
+                user=settings.user,
                 project=project,
                 folder=folder,
                 read_only=read_only,
@@ -76,7 +78,8 @@ def serve(
             )
             if http is None:
                 for ignored in (await ledger.projects.of(folder, project=project)).ignored:
-                    sys.stderr.write(f"memory-ledger: {ignored}\n")  # which the client keeps in its log
+                    told = with_options(ignored, shell_options(ledger.path, settings.user or None))
+                    sys.stderr.write(f"memory-ledger: {told}\n")  # which the client keeps in its log
                 _close_on_signals(ledger)
                 await server.run_stdio_async()
                 return

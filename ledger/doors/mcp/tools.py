@@ -38,7 +38,7 @@ from ledger.doors.mcp.answers import (
     stored,
     within,
 )
-from ledger.doors.mcp.asking import AskContext, bound, client_of, project_of
+from ledger.doors.mcp.asking import AskContext, bound, client_of, command_for_person, project_of
 from ledger.doors.mcp.learning import count_unread
 from ledger.doors.own_writes import EVENTS, MOST_CONFIDENCE, written_by_others
 
@@ -283,7 +283,7 @@ async def forget(
         who = person or "/".join(filter(None, (other.actor, other.client))) if other is not None else ""
         raise ToolError(
             f"forget takes back what {client} alone wrote, and {memory.id} was written or decided by {who or 'the person'} "
-            f"too; ask the person, who can run: memory-ledger retract {memory.id}"
+            f"too; ask the person, who can run: {command_for_person(ctx, f'retract {memory.id}')}"
         )
     await ledger.retract(memory.id, reason=reason, expected=seen)
     return _remembered(await ledger.memories.get(memory.id))

@@ -125,9 +125,14 @@ def _text(message: Object) -> str:
 # --- projects and memories -------------------------------------------------------------------------------------------
 
 
+def _objects(source: Source, part: Part) -> Iterator[object]:
+    """Yield the elements of a JSON list, or the one value of a file that is no list."""
+    for found in source.json(part):
+        yield from found if isinstance(found, list) else [found]
+
+
 def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[MovedStatement]:
-    found = source.json(part)
-    for project in found if isinstance(found, list) else [found]:
+    for project in _objects(source, part):
         if not isinstance(project, dict) or not isinstance(project.get("name"), str):
             source.skip("a project without a name")
             continue
@@ -147,8 +152,7 @@ def _projects(source: Source, part: Part, names: dict[str, str]) -> Iterator[Mov
 
 
 def _memories(source: Source, part: Part, names: dict[str, str]) -> Iterator[MovedStatement]:
-    found = source.json(part)
-    for memories in found if isinstance(found, list) else [found]:
+    for memories in _objects(source, part):
         if not isinstance(memories, dict):
             source.skip("memories that are no JSON object")
             continue

@@ -38,21 +38,21 @@ def recognizes(source: Source) -> bool:
 def records(source: Source) -> Iterator[Record]:
     """Yield the turns of all agents, and then the statements of their blocks as candidates."""
     for part in source.files(".af", ".json"):
-        found = json_object(source.json(part))
-        if "agents" not in found and "core_memory" not in found:
-            source.skip("a file without an agent")
-            continue
-        is_list = "agents" in found
-        agents = _objects(source, part, found["agents"]) if is_list else [found]
-        for agent in agents:
-            if text_of(agent.get("agent_type")).startswith(_BACKGROUND):
-                source.skip("the messages of an agent that works in the background")
-            else:
-                yield from _AgentMessages(source, agent).turns()
-        for block in _objects(source, part, found.get("blocks") if is_list else found.get("core_memory")):
-            yield from _block(source, block, found.get("created_at"))
-        for key in sorted(found.keys() - _KEYS) if is_list else ():
-            source.meet(key)
+        for found in map(json_object, source.json(part)):
+            if "agents" not in found and "core_memory" not in found:
+                source.skip("a file without an agent")
+                continue
+            is_list = "agents" in found
+            agents = _objects(source, part, found["agents"]) if is_list else [found]
+            for agent in agents:
+                if text_of(agent.get("agent_type")).startswith(_BACKGROUND):
+                    source.skip("the messages of an agent that works in the background")
+                else:
+                    yield from _AgentMessages(source, agent).turns()
+            for block in _objects(source, part, found.get("blocks") if is_list else found.get("core_memory")):
+                yield from _block(source, block, found.get("created_at"))
+            for key in sorted(found.keys() - _KEYS) if is_list else ():
+                source.meet(key)
 
 
 def _objects(source: Source, part: Part, value: object) -> list[Object]:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from ledger.domain.errors import RejectedError
 from ledger.importers.records import MovedStatement
 from ledger.importers.source import Part, Source, clean, pairs
 
@@ -39,25 +38,19 @@ Fields = dict[str, str | list[str]]
 
 def recognizes(source: Source) -> bool:
     """Return True for a folder or an archive with a note."""
-    is_several = source.is_folder or any(part.member for part in source.parts)
-    return is_several and any(part.name.lower().endswith(_ENDINGS[:2]) for part in source.parts)
+    return source.is_several and any(part.name.lower().endswith(_ENDINGS[:2]) for part in source.parts)
 
 
 def records(source: Source) -> Iterator[MovedStatement]:
     """Yield the statements of all notes."""
     for part in source.parts if len(source.parts) == 1 else source.files(*_ENDINGS):
-        try:
-            text = source.text(part)
-        except RejectedError as error:
-            source.skip("a file that is no text")
-            source.note(part.name, str(error))
-            continue
-        note = _note(part, text.removeprefix("\ufeff").replace("\r\n", "\n"))
-        for block in _blocks(note.body):
-            if block.is_item and _ENTRY.match(block.text):
-                source.skip("an entry of a table of contents")
-            else:
-                yield _statement(note, block)
+        for text in source.text(part):
+            note = _note(part, text.removeprefix("\ufeff").replace("\r\n", "\n"))
+            for block in _blocks(note.body):
+                if block.is_item and _ENTRY.match(block.text):
+                    source.skip("an entry of a table of contents")
+                else:
+                    yield _statement(note, block)
     left = len(source.parts) - sum(1 for _ in source.files(*_ENDINGS))
     if left:
         source.skip("a file that is no note", left)

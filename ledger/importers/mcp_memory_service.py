@@ -37,18 +37,23 @@ def records(source: Source) -> Iterator[Record]:
                 if (statement := _statement(source, row)) is not None:
                     yield from successions.place(statement, _successor(row))
         elif not source.is_database(part):
-            found = source.json(part)
-            memories = found.get("memories") if isinstance(found, dict) else found
-            if not isinstance(memories, list):
-                source.skip("a file without memories")
-                continue
-            entries = [entry for entry in memories if isinstance(entry, dict)]
-            if len(entries) < len(memories):
-                source.skip("an element that is no JSON object", len(memories) - len(entries))
+            entries = [entry for found in source.json(part) for entry in _entries(source, found)]
             for entry in sorted(entries, key=_stored_at):
                 if (statement := _statement(source, entry)) is not None:
                     yield from successions.place(statement, _successor(entry))
         yield from successions.rest()
+
+
+def _entries(source: Source, found: object) -> list[Object]:
+    """Return the memories of an export in JSON."""
+    memories = found.get("memories") if isinstance(found, dict) else found
+    if not isinstance(memories, list):
+        source.skip("a file without memories")
+        return []
+    entries = [entry for entry in memories if isinstance(entry, dict)]
+    if len(entries) < len(memories):
+        source.skip("an element that is no JSON object", len(memories) - len(entries))
+    return entries
 
 
 def _statement(source: Source, row: Object) -> MovedStatement | None:

@@ -64,7 +64,12 @@ def _entries(source: Source, part: Part) -> Iterator[Object]:
     if source.head(part).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
         yield from source.elements(part)
         return
-    page = source.json(part)
+    for page in source.json(part):
+        yield from _of_page(source, part, page)
+
+
+def _of_page(source: Source, part: Part, page: object) -> Iterator[Object]:
+    """Yield the objects of the list within a page of results."""
     entries = next((page[name] for name in _LISTS if name in page), None) if isinstance(page, dict) else None
     if not isinstance(page, dict) or not isinstance(entries, list):
         source.skip("a file without memories of mem0")

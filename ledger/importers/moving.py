@@ -149,15 +149,29 @@ def move(ledger: Ledger, request: MoveRequest, stopping: Stopping, progress: Pro
     source = Source(request.path)
     kind, importer = importer_of(source, request.kind)
     if (moved := getattr(importer, "move", None)) is not None:
-        return cast("MoveReport", moved(ledger, source, request, stopping, progress))
+        report = cast("MoveReport", moved(ledger, source, request, stopping, progress))
+        _check_kind(source, kind, importer, found=bool(report.taken or report.known))
+        return report
     run = _Move(ledger, source, _Names(kind, importer.CLIENT, getattr(importer, "subject", None)), request)
-    chunks = _chunks(importer.records(source))
+    found, chunks = False, _chunks(importer.records(source))
     while not run.stopped and (chunk := next(chunks, None)) is not None:
+        found = found or bool(chunk)
         run.take(chunk)
         run.stopped = run.stopped or stopping.why
         if progress is not None:
             progress(min(source.read_bytes, source.total_bytes), source.total_bytes)
+    _check_kind(source, kind, importer, found=found)
     return run.report(time.monotonic() - started)
+
+
+def _check_kind(source: Source, kind: str, importer: Importer, *, found: bool) -> None:
+    """Raise ``RejectedError`` for a source that is one file without a record, and that the importer does not recognize."""
+    if found or source.is_several or importer.recognizes(source):
+        return
+    reasons = [f"{reason} ({count:,})" for reason, count in source.skipped.most_common(3)]
+    reasons = reasons or [f"{where}: {note}" for where, note in source.notes[:1]]
+    why = f": {', '.join(reasons)}" if reasons else ""
+    raise RejectedError(f"{source.path} is no source of the kind {kind!r}{why}", rule="kind")
 
 
 def importer_of(source: Source, kind: str | None) -> tuple[str, Importer]:

@@ -80,6 +80,7 @@ class Source:
             raise NotFoundError(f"there is no file and no folder {self.path}")
         self.is_folder: bool = os.path.isdir(self.path)
         self.parts: list[Part] = sorted(self._parts())
+        self.is_several: bool = self.is_folder or any(part.member for part in self.parts)
         self.total_bytes: int = sum(part.size for part in self.parts)
         self.read_bytes: int = 0
         self.skipped: Counter[str] = Counter[str]()
@@ -170,8 +171,9 @@ class Source:
         """Yield the objects of a file that is a JSON list, one at a time; other elements are skipped, with a count.
 
         Raises:
-            RejectedError: The file is no JSON list.
+            RejectedError: The file is no JSON list, and it is the whole source or ends in the middle of its list.
         """
+        found = NOTHING
         try:
             for text in given_files.elements_of(self.blocks(part), LINE_BYTES):
                 if text is None:
@@ -181,33 +183,48 @@ class Source:
                 else:
                     self.skip("an element that is no JSON object")
         except ValueError as error:
-            raise RejectedError(f"{part.name} is no complete JSON list ({error})") from None
+            why = f"{part.name} is no complete JSON list ({error})"
+            if found is not NOTHING:
+                raise RejectedError(why) from None
+            self._leave(part, "a file that is no JSON list", why)
 
-    def json(self, part: Part) -> object:
-        """Return the JSON of a whole file.
-
-        Raises:
-            RejectedError: The file has more than 64 MiB, or is no JSON.
-        """
-        if part.size > WHOLE_BYTES:
-            raise RejectedError(f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one JSON object")
-        found = decoded(b"".join(self.blocks(part)))
-        if found is NOTHING:
-            raise RejectedError(f"{part.name} is no JSON")
-        return found
-
-    def text(self, part: Part) -> str:
-        """Return the text of a whole file.
+    def json(self, part: Part) -> Iterator[object]:
+        """Yield the JSON of a whole file; of several files one that has none, or more than 64 MiB, is left out.
 
         Raises:
-            RejectedError: The file has more than 64 MiB, or is no UTF-8.
+            RejectedError: There is none, and the file is the whole source.
         """
         if part.size > WHOLE_BYTES:
-            raise RejectedError(f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one text")
+            why = f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one JSON object"
+            self._leave(part, "a file of more than 64 MiB", why)
+        elif (found := decoded(b"".join(self.blocks(part)))) is NOTHING:
+            self._leave(part, "a file that is no JSON", f"{part.name} is no JSON")
+        else:
+            yield found
+
+    def text(self, part: Part) -> Iterator[str]:
+        """Yield the text of a whole file; of several files one that has none, or more than 64 MiB, is left out.
+
+        Raises:
+            RejectedError: There is none, and the file is the whole source.
+        """
+        if part.size > WHOLE_BYTES:
+            why = f"{part.name} has more than {WHOLE_BYTES:,} bytes, the most for one text"
+            self._leave(part, "a file of more than 64 MiB", why)
+            return
         try:
-            return b"".join(self.blocks(part)).decode("utf-8")
+            text = b"".join(self.blocks(part)).decode("utf-8")
         except UnicodeDecodeError:
-            raise RejectedError(f"{part.name} is no UTF-8 text") from None
+            self._leave(part, "a file that is no text", f"{part.name} is no UTF-8 text")
+            return
+        yield text
+
+    def _leave(self, part: Part, reason: str, why: str) -> None:
+        """Skip a file of several with a note; raise ``RejectedError`` if the file is the whole source."""
+        if not self.is_several:
+            raise RejectedError(why, rule="kind")
+        self.skip(reason)
+        self.note(part.name, why)
 
     # --- databases -----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ def recognizes(source: Source) -> bool:
 def records(source: Source) -> Iterator[MovedStatement]:
     """Yield the statements of all texts."""
     for part in source.files(".txt", ".md"):
-        for stated in statements(source.text(part)):
+        for stated in (stated for text in source.text(part) for stated in statements(text)):
             yield candidate(CLIENT, stated.text, at=stated.date, kind=stated.kind, heading=stated.heading)
 
 

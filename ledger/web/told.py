@@ -262,9 +262,7 @@ def trust(asked: WebQuestion) -> WebView:
     ledger = asked.ledger
     stats = ledger.maintenance.stats()
     here = ledger if isinstance(ledger, Ledger) else asked.desk.ledger
-    sealed = here.query(
-        "SELECT position, recorded_at FROM audit_trail WHERE event = 'CheckpointSealed' ORDER BY position DESC LIMIT 1"
-    )
+    sealed = here.history.audit(subject="ledger", type="CheckpointSealed", limit=1)
     erasures = [each for each in here.erasures.list(limit=ROWS) if each.state != "completed"]
     holds, distrusted = here.holds.list(limit=ROWS), ledger.history.distrusted(limit=ROWS)
     data: dict[str, object] = {

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 
+import probe
 import pytest
 from hostile import EVIL, RAW
 from page_browser import Browser
 
 from ledger import Ledger
 from ledger.web.app import PAGES
+from ledger.web.asking import Desk, WebQuestion
+from ledger.web.gate import WebSession
+from ledger.web.told import trust
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'><b>"
 LISTS = [f"/{name}" for name, page in PAGES.items() if page.label]
@@ -98,6 +102,29 @@ def test_the_timeline_goes_on_over_pages_and_exports_each_command_once(ledger, b
     assert 'rel="next"' in page.text and len(page.body) < 200_000
     rows = [json.loads(line) for line in browser.get("/timeline.jsonl?command=remember").text.splitlines()]
     assert len({row["command_id"] for row in rows}) == len(rows) == 200
+
+
+def test_the_page_about_trust_reads_no_whole_trail_for_the_last_checkpoint(ledger, browser, monkeypatch):
+    ledger.remember("The user drinks tea.")
+    assert "none: memory-ledger proof checkpoint" in browser.get("/trust").words
+    ledger.proof.checkpoint()
+    sealed = ledger.history.audit(type="CheckpointSealed")[0]
+    ledger.remember("The user drinks coffee.")
+    assert f"position {sealed.position}, " in browser.get("/trust").words
+    monkeypatch.setattr(Ledger, "query", None)  # no index of the view audit_trail finds a type
+    asked = list[str]()
+    with probe.read(ledger) as connection:
+        connection.set_trace_callback(asked.append)
+    trust(WebQuestion(Desk(ledger, WebSession(), ""), "/trust", ()))
+    connection.set_trace_callback(None)
+    with probe.read(ledger) as connection:
+        plans = [
+            (line[-1], sql)
+            for sql in asked
+            if sql.startswith(("SELECT", "WITH"))
+            for line in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+        ]
+    assert len(plans) > 20 and [plan for plan in plans if plan[0] in ("SCAN a", "SCAN audit")] == []
 
 
 def test_trust_previews_what_an_origin_holds_up(ledger, browser):

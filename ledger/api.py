@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ledger.care.api import Maintenance, MaintenanceRead
-    from ledger.core.engine import Engine
-    from ledger.core.past import PastEngine
+    from ledger.core.engine import Engine, PastEngine
     from ledger.core.settings import Settings
     from ledger.documents.api import Documents, DocumentsRead
     from ledger.domain.scan.scanner import Scanner
@@ -519,7 +518,7 @@ class Ledger(LedgerRead):
         if not isinstance(create, bool) and create != "if_used":
             raise RejectedError(f"create must be true, false or 'if_used', not {create!r:.40}")
         if lock_timeout != 30.0:  # the default loads no module for its check
-            from ledger.core.planning import check_seconds
+            from ledger.core.steps import check_seconds
 
             check_seconds(lock_timeout, "lock_timeout")
         if not readonly:
@@ -692,9 +691,9 @@ class Ledger(LedgerRead):
             RejectedError: The log has no such position; the time is in the future, before the first event, or without offset.
             NotFoundError: No event has this id.
         """
-        from ledger.core import past
+        from ledger.core.engine import at
 
-        return PastLedger(past.at(self._engine, moment, valid_at), self._scope)
+        return PastLedger(at(self._engine, moment, valid_at), self._scope)
 
     def replay(
         self,
@@ -731,7 +730,7 @@ class Ledger(LedgerRead):
             StorageError: The log is damaged, or the disk is full.
         """
         from ledger.care import replaying
-        from ledger.core.planning import Stopping
+        from ledger.core.steps import Stopping
 
         return replaying.replay(
             self._engine,
@@ -759,7 +758,7 @@ class Ledger(LedgerRead):
             DivergedError: The file has events that the shared log does not have.
             UnreachableError: The time is over, and the shared log cannot be reached.
         """
-        from ledger.core.planning import Stopping
+        from ledger.core.steps import Stopping
         from ledger.shared import following
 
         following.wait(self._engine, position, Stopping(timeout, cancel))
@@ -954,7 +953,7 @@ class Ledger(LedgerRead):
             RejectedError: A text is blank, a message has no known form, or the call is inside a batch; nothing was written.
             KeyReusedError: The ``idempotency_key`` was used for other messages.
         """
-        from ledger.core.planning import Stopping
+        from ledger.core.steps import Stopping
         from ledger.extraction import adding
 
         request = adding.AddRequest(
@@ -1273,7 +1272,7 @@ class Ledger(LedgerRead):
             AmbiguousIdError: Several ids begin so.
             ConflictError: The call is inside a batch, or others keep writing about the same subject.
         """
-        from ledger.core.planning import Stopping
+        from ledger.core.steps import Stopping
         from ledger.erasure import erasing
         from ledger.erasure.asked import ErasureChoices
 

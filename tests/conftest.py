@@ -26,7 +26,7 @@ from servers import tenant as tenant
 from shared_log import machines as machines
 
 from ledger import Ledger
-from ledger.core.folding import FoldReading
+from ledger.core.reads import FoldReading
 from ledger.doors import pytest_plugin
 from ledger.doors.pytest_plugin import Clock as Clock
 from ledger.doors.pytest_plugin import fixed as fixed

@@ -18,8 +18,7 @@ from shared_exceptions import reason_of
 
 from ledger.care import backing_up, opening, replaying
 from ledger.domain.errors import LedgerError
-from ledger.log import replica_file
-from ledger.log.shared.port import SharedLog
+from ledger.log.shared.port import ReplicaRow, SharedLog, read_replica_row
 from ledger.shared import files, sharing
 from tools.shared.double import Double, Server
 
@@ -134,12 +133,12 @@ def _leave_log(name: str) -> None:
         connection.execute("DROP TABLE replica")
 
 
-def _read(name: str) -> tuple[bool, replica_file.ReplicaRow | None]:
+def _read(name: str) -> tuple[bool, ReplicaRow | None]:
     """Return True if a file has events, and the log that the file follows."""
     if not Path(name).exists():
         return False, None
     with closing(sqlite3.connect(f"{Path(name).as_uri()}?mode=ro", uri=True)) as connection:
-        row = replica_file.read(connection)
+        row = read_replica_row(connection)
         with suppress(sqlite3.OperationalError):
             return connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is not None, row
     return False, row

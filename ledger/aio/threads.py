@@ -87,7 +87,7 @@ class Threads:
 
     async def iterate(self, begin: Callable[[Cancel], Iterator[T]], cancel: Cancel | None) -> AsyncIterator[T]:
         """Iterate on a thread of the iteration's own, which ends with the iteration or the ledger."""
-        from ledger.core.planning import check_call, is_called_off
+        from ledger.core.steps import check_call, is_called_off
 
         self._check_usable()
         check_call(None, cancel)

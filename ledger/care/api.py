@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledger.care import answers, care, rebuilding
 from ledger.core.area import LIMIT, Area, callback, page
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.log.paths import StrPath
 from ledger.types import Cancel, Page
 

@@ -15,14 +15,13 @@ from ledger.care.fitting import tables_fit
 from ledger.care.opening import OpenRequest, check_owner, open_engine
 from ledger.care.rebuilding import damages
 from ledger.core.engine import Engine
-from ledger.core.folding import owner
-from ledger.core.reads import read_event
+from ledger.core.reads import owner, read_event
 from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, RejectedError, StorageError
 from ledger.erasure import completing, erasing
 from ledger.events import LedgerCreated
-from ledger.log.copies import PASSES
 from ledger.log.event_store import EventStore
-from ledger.log.making import free_place, in_the_making, make_empty, remove
+from ledger.log.inspection import COPY_PASSES
+from ledger.log.lease import free_place, in_the_making, make_empty, remove
 from ledger.log.paths import StrPath, path_name
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import digests
@@ -130,7 +129,7 @@ def recover(
     with in_the_making(place, "a recovery") as part:
         with closing(EventStore.open(source_path, readonly=True, create=False)) as source:
             if source.is_copy:
-                raise RejectedError(PASSES)
+                raise RejectedError(COPY_PASSES)
             with source.snapshot() as connection:
                 _check_layout(connection, source_path)
                 check_owner(connection, source_path)

@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 
 from ledger.care import answers
-from ledger.core import folding
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
-from ledger.core.folding import FoldReading
-from ledger.core.planning import Stopping
+from ledger.core.reads import FoldReading, follow
+from ledger.core.steps import Stopping
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
@@ -173,7 +172,7 @@ def _record_switch(
 def fold_privately(engine: Engine) -> None:
     """Fold the projections of a read-only file into tables of this process alone, which follow the log."""
     secret, ledger_id = engine.secret, engine.created.ledger_id
-    engine.store.fold_privately(lambda connection: folding.follow(connection, secret, ledger_id))
+    engine.store.fold_privately(lambda connection: follow(connection, secret, ledger_id))
 
 
 def _size(path: str) -> int:

@@ -11,9 +11,9 @@ from ledger.core.reads import WRITER, blobs_named, is_for_newer_writers, least
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import registry
-from ledger.log.copies import Later
 from ledger.log.envelope import COLUMNS, GENESIS
 from ledger.log.event_store import EventStore, LogRow
+from ledger.log.inspection import ErasedLater
 from ledger.log.integrity import check_chain
 from ledger.log.sqlite_files import typed
 from ledger.proof.sealed import erasures
@@ -34,7 +34,7 @@ class ErasedMeanwhile(Exception):
     """The refusal of a copy because one of its texts was erased after it was copied."""
 
 
-def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[Later, AnyEvent]]:
+def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[ErasedLater, AnyEvent]]:
     """Return the erasures after a position that erased texts at or before the position, as stored and decoded."""
     sql = (
         "SELECT position, version, state FROM main.events"
@@ -43,7 +43,7 @@ def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[La
     return erasing_before(source.execute(sql, (LEDGER_STREAM, position)), position)
 
 
-def erasing_before(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
+def erasing_before(rows: Iterable[ErasedLater], position: int) -> Iterator[tuple[ErasedLater, AnyEvent]]:
     """Yield the erasures that have a target at or before a position."""
     for row in rows:
         event = registry.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])

@@ -25,11 +25,12 @@ from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFou
 from ledger.domain.text import counted, one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.events import TYPES
-from ledger.log import file_lock, making, platform, replica_file
-from ledger.log.alone import APPLICATION_ID, examining, foreign_wal
+from ledger.log import file_lock, platform
 from ledger.log.file_lock import lock_of
-from ledger.log.lease import is_alive
+from ledger.log.inspection import APPLICATION_ID, examining, foreign_wal
+from ledger.log.lease import COPY, is_alive, unfinished
 from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_path, path_name
+from ledger.log.shared.port import read_replica_row
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, no_ledger, typed
 from ledger.models import day
 from ledger.models.port import MODEL
@@ -358,7 +359,7 @@ class _Examination:
 
     def _is_copy_of_shared_log(self, connection: sqlite3.Connection) -> bool:
         with suppress(sqlite3.Error, TypeError):  # the damage may be in this row
-            return replica_file.read(connection) is not None
+            return read_replica_row(connection) is not None
         return False
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
@@ -427,7 +428,7 @@ class _Examination:
 
     def leases(self, connection: sqlite3.Connection) -> None:
         running = False
-        sql = f"SELECT work, holder, until FROM leases WHERE work NOT GLOB '{making.COPY}*'"
+        sql = f"SELECT work, holder, until FROM leases WHERE work NOT GLOB '{COPY}*'"
         for work, holder, until in connection.execute(sql):
             alive = until > time.time() and is_alive(holder)
             running |= alive
@@ -441,7 +442,7 @@ class _Examination:
 
     def copies(self, connection: sqlite3.Connection) -> None:
         """Report the files that a backup, an export or a repair is made under, wherever they are."""
-        for part, is_made in making.unfinished(connection, self.path):
+        for part, is_made in unfinished(connection, self.path):
             if is_made:
                 self.report("note", "unfinished copy", f"{part} is being made")
             elif os.path.lexists(part):

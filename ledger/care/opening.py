@@ -15,9 +15,8 @@ from ledger.care.fitting import tables_fit
 from ledger.core.batches import CommitQueue
 from ledger.core.call import CHANNELS, Clock, Random, Who, check_name, now, system_random
 from ledger.core.engine import Engine
-from ledger.core.folding import check_format, check_upgrade, owner
 from ledger.core.own import Own
-from ledger.core.reads import READER, WRITER, check_tables, last_upgrade, read_event
+from ledger.core.reads import READER, WRITER, check_format, check_tables, check_upgrade, last_upgrade, owner, read_event
 from ledger.domain.errors import (
     ConflictError,
     DamagedError,
@@ -34,7 +33,7 @@ from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.log import registry
 from ledger.log.envelope import GENESIS
 from ledger.log.event_store import EventStore
-from ledger.log.making import remove_unfinished
+from ledger.log.lease import remove_unfinished
 from ledger.log.sqlite_files import FOREIGN
 from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter

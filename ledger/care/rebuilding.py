@@ -19,12 +19,12 @@ from ledger.care.copying import check_log, copy_log
 from ledger.care.fitting import code_of, is_of_damage
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, RejectedError, StorageError
 from ledger.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.log.event_store import EventStore
-from ledger.log.making import in_the_making
+from ledger.log.lease import in_the_making
 from ledger.log.sqlite_files import typed
 from ledger.proof import digests
 from ledger.proof.schema_check import has_changed
@@ -205,10 +205,10 @@ def _engine_of(engine: Engine, part: str) -> Engine:
 
 
 def _mark_replica(engine: Engine, made: Engine) -> None:
-    from ledger.log import replica_file
+    from ledger.log.shared.port import copy_replica_row
 
     with engine.store.snapshot() as connection, made.store.transact() as transaction:
-        replica_file.copy(connection, transaction.connection)
+        copy_replica_row(connection, transaction.connection)
 
 
 def _copy_over(engine: Engine, part: str, copied: int) -> list[str] | None:

@@ -13,20 +13,18 @@ from ledger.care import answers
 from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, erasing_before, known_end
 from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.call import Who
-from ledger.core.engine import Engine
-from ledger.core.folding import FoldReading, owner
-from ledger.core.past import Instant, committed, position_of
-from ledger.core.planning import Stopping
-from ledger.core.reads import read_event
+from ledger.core.engine import Engine, Instant, committed, position_of
+from ledger.core.reads import FoldReading, owner, read_event
+from ledger.core.steps import Stopping
 from ledger.core.work import Body, Work
 from ledger.domain.errors import ConflictError, NotFoundError, StorageError
 from ledger.domain.text import check_reason
 from ledger.events import LEDGER_STREAM, AnyEvent, ContentErased, LedgerBranched, LedgerCreated
 from ledger.history.bisecting import check_between_commands
 from ledger.history.supposing import Without, origin_of
-from ledger.log import copies
 from ledger.log.event_store import EventStore
-from ledger.log.making import free_place, in_the_making
+from ledger.log.inspection import ErasedLater, erased_later, mark_copy
+from ledger.log.lease import free_place, in_the_making
 from ledger.log.paths import StrPath
 from ledger.proof.sealed import head_at
 from ledger.proof.verifying import verify
@@ -116,7 +114,7 @@ class _ReplayInProgress:
         self.is_whole, self.events, self.head = False, 0, b""
         self.created: LedgerCreated = engine.created
         self.parent: str | None = None
-        self.later: list[tuple[copies.Later, AnyEvent]] = []
+        self.later: list[tuple[ErasedLater, AnyEvent]] = []
         self.voided: Voided | None = None
 
     # --- the log and its projections -----------------------------------------------------------------------
@@ -139,7 +137,7 @@ class _ReplayInProgress:
             log, place = FoldReading(lambda: made), (self.position, self.head)
             shadow.fold_into(made, log, secret, self.created.ledger_id, *place, progress=self._folded)
             if for_reading:
-                copies.mark(made, (row for row, _ in self.later))
+                mark_copy(made, (row for row, _ in self.later))
 
     def _folded(self, done: int, total: int) -> None:
         self.step(total + done, 2 * total)
@@ -248,7 +246,7 @@ def _make_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str
     return undoing.undo(engine, asker, without, reason, cascade=True, exclusive=True)
 
 
-def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[copies.Later, AnyEvent]]:
+def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[ErasedLater, AnyEvent]]:
     """Yield the erasures after a position that erased texts at or before the position, as stored and decoded."""
     yield from erased_since(source, position)
-    yield from erasing_before(copies.erased_later(source), position)
+    yield from erasing_before(erased_later(source), position)

@@ -19,11 +19,11 @@ from ledger.core import given_files
 from ledger.core.engine import Engine
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.log import platform
-from ledger.log.copies import PASSES
 from ledger.log.envelope import COLUMNS
 from ledger.log.event_store import EventStore, LogRow, Transaction
+from ledger.log.inspection import COPY_PASSES
 from ledger.log.integrity import wrong_keys
-from ledger.log.making import free_place, in_the_making
+from ledger.log.lease import free_place, in_the_making
 from ledger.log.paths import path_name
 from projections.core.projector import check_end
 
@@ -89,7 +89,7 @@ def export_file(
         RejectedError: Something exists at the path, or the ledger is a copy for reading.
     """
     if engine.store.is_copy:
-        raise RejectedError(PASSES)
+        raise RejectedError(COPY_PASSES)
     place, events, blobs = free_place(path, "an export"), 0, 0
     making = in_the_making(place, "an export", of=engine.store)
     with making as part, open(part, "w", encoding="utf-8", newline="\n") as file, engine.reading() as connection:

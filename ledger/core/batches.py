@@ -17,7 +17,7 @@ from typing import Self, TypeVar, cast
 
 from ledger.domain.errors import LedgerError, RejectedError, StorageError, UnknownOutcomeError
 from ledger.log.event_store import Transaction
-from ledger.log.token import Token
+from ledger.log.writing import Token
 
 T = TypeVar("T")
 GROUP = 64  # commands in one commit

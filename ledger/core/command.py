@@ -23,8 +23,8 @@ from ledger.core import steps
 from ledger.core.batches import CommandBatch, CommitQueue
 from ledger.core.call import Clock, Random, Who, now
 from ledger.core.guarding import HELD_CHARS, CommandTexts, Scans, Unscanned, as_warnings, watch
-from ledger.core.planning import ATTEMPTS
 from ledger.core.reads import READER
+from ledger.core.steps import ATTEMPTS
 from ledger.core.work import Body, Means, Outcome, Work
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
@@ -39,9 +39,8 @@ from ledger.events import (
     Recorded,
     TextQuarantined,
 )
-from ledger.log import folding
 from ledger.log.envelope import to_stored
-from ledger.log.event_store import EventStore, Transaction
+from ledger.log.event_store import EventStore, Transaction, own_fold, refuse_fold
 from ledger.log.writing import OutdatedError, Writing
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
@@ -109,8 +108,8 @@ class Writer(Means):
     def _alone(self, command: str, run: Callable[..., Outcome], *, hopes: bool) -> Outcome:
         """Run one command of a thread that does not hold the lock, in a group with others if the ledger groups commits."""
         if self.queue is not None and command not in _ALONE:
-            if folding.now.is_on:
-                folding.refuse()
+            if own_fold.is_on:
+                refuse_fold()
             return self.queue.call(run)
         outcome = self._hopeful(run) if hopes else run()
         self.after_commit()
@@ -317,8 +316,8 @@ class Writer(Means):
 
     def _turn(self, *, hopes: bool) -> AbstractContextManager[Transaction]:
         """Return the transaction of one command: the batch's if the caller owns a batch, else a new transaction."""
-        if folding.now.is_on:
-            folding.refuse()
+        if own_fold.is_on:
+            refuse_fold()
         batch = self.open_batch
         return batch if batch is not None and batch.is_here else self._hopeful_turn if hopes else self._own_turn
 

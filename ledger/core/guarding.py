@@ -36,7 +36,7 @@ from ledger.domain.scan.letters import words
 from ledger.domain.scan.patterns import MARK_BEGINS
 from ledger.domain.scan.scanner import LABEL_CHARS, Scanner
 from ledger.domain.text import UNSAFE, counted
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 from ledger.log.registry import given_ids
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ledger.core import own
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import check_tables
 from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
-from ledger.log import closed
 from ledger.log.questions import Bounds, BoundsOfUser, Value, ask, undecoded
+from ledger.log.reading import tables_closed
 from projections.core import own_registry as registry
 from projections.core import questions
 from projections.core.own import PREFIX
@@ -78,7 +78,7 @@ def _of_user(
         with _decoded(), _folded(engine) as connection:
             _, suspended = check_tables(connection, engine.secret)
             own_tables = questions.own_of_user(connection) if keeps else []
-            with closed.reading(connection, tables_of(suspended) | _suspended_own(connection)):
+            with tables_closed(connection, tables_of(suspended) | _suspended_own(connection)):
                 copy = questions.copy_of(connection, user, sql, own_tables)
             bounds = replace(bounds, views=(*VIEWS, *own_tables))
             with closing(copy):

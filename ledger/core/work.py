@@ -15,11 +15,13 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.core.call import Clock, Pooled, Random, Who, stored_time
-from ledger.core.folding import FoldReading, check_log_since, decode_known
 from ledger.core.guarding import Guard, GuardedText, ScannerHit, TakenSecret
 from ledger.core.own import Own
 from ledger.core.reads import (
+    FoldReading,
+    check_log_since,
     check_tables,
+    decode_known,
     find_row,
     first_position,
     last_upgrade,
@@ -43,8 +45,8 @@ from ledger.events import (
     SessionOpened,
     of,
 )
-from ledger.log import closed
 from ledger.log.event_store import Transaction
+from ledger.log.reading import tables_closed
 from projections.core.projector import (
     ESSENTIAL,
     FAMILIES,
@@ -415,7 +417,7 @@ class Tables:
         if not self.projector.suspended:
             return _OPEN
         assert self._transaction is not None
-        return closed.reading(self._transaction.connection, tables_of(self.projector.suspended))
+        return tables_closed(self._transaction.connection, tables_of(self.projector.suspended))
 
     # --- folding -------------------------------------------------------------------------------------------------
 

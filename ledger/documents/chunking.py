@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Raw, Struct
 
 from ledger.domain.late import late
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 
 TARGET_CHARS = 1_200
 """The most characters of a chunk, in a text that fits into ``MAX_CHUNKS`` chunks of this size. Our choice: about 250 words, so

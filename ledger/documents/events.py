@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UnsetType
 
-from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
+from ledger.log.events import NOTHING, Code, EventData, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
 
 
 class DocumentAdded(EventData, frozen=True):

@@ -10,7 +10,7 @@ from ledger.documents.chunking import MAX_CHUNKS, ChunkPiece
 from ledger.documents.rules import TEXT_BYTES
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_json, check_text, text_list
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 
 CHUNK_BYTES = 256 * 1024  # of one chunk; a larger text would lie apart from its event
 METADATA_BYTES = 64 * 1024  # of one chunk (our own choice)

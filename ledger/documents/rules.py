@@ -32,7 +32,7 @@ from ledger.events import (
     Moved,
     Ranges,
 )
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 
 TEXT_BYTES = 50 * 1024 * 1024
 TITLE_BYTES = 1024

@@ -107,7 +107,7 @@ def change(known: Pairs, pairs: Pairs, unset: Sequence[str]) -> tuple[dict[str, 
 
 
 def event_form(pairs: Pairs) -> Raw:
-    from ledger.log.event_base import NOTHING
+    from ledger.log.events import NOTHING
 
     return Raw(_encode(pairs)) if pairs else NOTHING
 

@@ -21,8 +21,7 @@ from msgspec import Struct, defstruct, structs
 
 from ledger.answers import LogEntry
 from ledger.care.opening import created_by
-from ledger.core.folding import check_upgrade
-from ledger.core.reads import last_upgrade
+from ledger.core.reads import check_upgrade, last_upgrade
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import log
 from ledger.log.recorders import ApplicationRecorder, Datastore, ReadingFactory, Subscription

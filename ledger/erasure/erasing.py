@@ -19,10 +19,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from ledger.core import planning
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import Moved, Stopping, optimistic
+from ledger.core.steps import Moved, Stopping, check_size, optimistic
 from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
@@ -264,7 +263,7 @@ def _decide(engine: Engine, plan: ErasurePlan, reason: str, exclusive: bool, wor
     refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
     if plan.asked.kind == "user":
         work.user = None if owner else owner
-    planning.check_size(len(plan.targets), exclusive=exclusive)
+    check_size(len(plan.targets), exclusive=exclusive)
     _emit(engine, work, plan, reason)
     return LEDGER_STREAM
 

@@ -20,12 +20,12 @@ from contextlib import suppress
 from msgspec import Struct
 
 from ledger.core.command import Writer
-from ledger.core.folding import FoldReading
+from ledger.core.reads import FoldReading
 from ledger.domain.errors import StorageError
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
 from ledger.log.event_store import EventStore
-from ledger.log.making import remove_unfinished
+from ledger.log.lease import remove_unfinished
 from ledger.log.paths import PART
 from ledger.log.sqlite_files import NEW, typed
 from projections.core.projector import text_indexes

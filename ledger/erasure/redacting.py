@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable
 
 from ledger.core.engine import Engine
-from ledger.core.folding import FoldReading
 from ledger.core.own import empty_all
-from ledger.core.reads import read_event, read_stream
+from ledger.core.reads import FoldReading, read_event, read_stream
 from ledger.domain.errors import ConflictError
 from ledger.erasure import rules as erasure
 from ledger.erasure.rows import ErasureRows

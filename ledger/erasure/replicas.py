@@ -15,8 +15,7 @@ from ledger.core.reads import decode_where, read_event
 from ledger.core.work import Work
 from ledger.erasure.purging import Purge, Purging
 from ledger.events import LEDGER_STREAM, ErasureCompleted
-from ledger.log import replica_file
-from ledger.log.shared.port import SharedLog
+from ledger.log.shared.port import SharedLog, note_erased_through, read_replica_row
 from projections.core.rows import Connection, Start
 from projections.views import erasures
 from projections.views.erasures import Erasure
@@ -58,10 +57,10 @@ def purge_files(engine: Engine) -> Purge:
     for erasure in waiting:
         engine.unsearched.pop(erasure.act, None)
     with engine.store.transact() as transaction:
-        row = replica_file.read(transaction.connection)
+        row = read_replica_row(transaction.connection)
         assert row is not None
         through = max(row.erased_through, *(erasure.position for erasure in waiting))
-        replica_file.note_erased(transaction.connection, through)
+        note_erased_through(transaction.connection, through)
         transaction.connection.execute("DELETE FROM leases WHERE work = 'erase'")
     return purge
 
@@ -75,7 +74,7 @@ def record(engine: Engine, purge: Purge) -> None:
     """
     log = _log_of(engine)
     with engine.store.snapshot() as connection:
-        row, pending, (end,) = replica_file.read(connection), erasures.pending(connection), _end(connection)
+        row, pending, (end,) = read_replica_row(connection), erasures.pending(connection), _end(connection)
     assert row is not None
     log.report(end, row.erased_through)
     others = [replica for replica in log.replicas() if (replica.machine, replica.file) != (log.machine, log.file)]
@@ -128,7 +127,7 @@ def machines_behind(engine: Engine, position: int) -> Sequence[str]:
 
 def _unpurged(connection: Connection) -> list[Erasure]:
     """Return the erasures, oldest first, of which this machine's files are not purged."""
-    row = replica_file.read(connection)
+    row = read_replica_row(connection)
     through = row.erased_through if row is not None else 0
     return erasures.listing(connection, Start(through, oldest_first=True))
 

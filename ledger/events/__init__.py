@@ -20,8 +20,7 @@ show it.
 from ledger.documents.events import *  # noqa: F403
 from ledger.interactions.events import *  # noqa: F403
 from ledger.log.envelope import *  # noqa: F403
-from ledger.log.event_base import *  # noqa: F403
-from ledger.log.events import *  # noqa: F403
+from ledger.log.events import *  # noqa: F403  # noqa: F403
 from ledger.log.registry import *  # noqa: F403
 from ledger.memories.events import *  # noqa: F403
 from ledger.observations.events import *  # noqa: F403

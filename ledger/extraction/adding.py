@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.guarding import as_warnings
-from ledger.core.planning import Stopping
 from ledger.core.reads import NOWHERE, named, read_event
+from ledger.core.steps import Stopping
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import uuid7

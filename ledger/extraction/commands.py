@@ -8,8 +8,8 @@ import msgspec
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import check_call
 from ledger.core.reads import load, stream_of
+from ledger.core.steps import check_call
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.english import first_person

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import check_call, is_called_off
 from ledger.core.reads import load
+from ledger.core.steps import check_call, is_called_off
 from ledger.core.work import Work
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.english.extractor import EXTRACTOR, Extracted, Extraction

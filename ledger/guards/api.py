@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from ledger.core.area import LIMIT, Area, callback, page
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.guards import answers, quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport

@@ -12,8 +12,8 @@ from ledger.core.area import CAP
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
-from ledger.core.planning import Stopping
 from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
+from ledger.core.steps import Stopping
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.scan import secrets

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, get_args
 
 from ledger.core.area import LIMIT, Area, checked_limit, found, page
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of, texts

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledger.core.engine import Engine
-from ledger.core.past import Instant, committed, position_of
+from ledger.core.engine import Engine, Instant, committed, position_of
 from ledger.domain.errors import RejectedError
 from ledger.history import answers
 from ledger.history.explaining import explain

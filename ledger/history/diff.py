@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.core.engine import Engine
-from ledger.core.past import Instant, PastEngine, committed, position_of
+from ledger.core.engine import Engine, Instant, PastEngine, committed, position_of
 from ledger.core.reads import NOWHERE, scope_of
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.history import answers

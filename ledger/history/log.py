@@ -11,8 +11,8 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
 from ledger.core.engine import Engine
-from ledger.core.planning import Stopping
 from ledger.core.reads import read_blob
+from ledger.core.steps import Stopping
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import plural, texts
 from ledger.events import NOTHING, TYPES, Blob, LedgerCreated

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from ledger.core.area import callback
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.importers import leaving, moving
 from ledger.importers.answers import LeaveReport, MoveReport

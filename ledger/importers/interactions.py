@@ -13,7 +13,7 @@ from ledger.importers.source import Source
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.core.planning import Stopping
+    from ledger.core.steps import Stopping
 
 CLIENT = "interactions"
 

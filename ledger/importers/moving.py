@@ -52,7 +52,7 @@ from msgspec.structs import replace
 
 from ledger import Session
 from ledger.api import Ledger
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain import times
 from ledger.domain.errors import BusyError, ConflictError, KeyReusedError, NotFoundError, RejectedError
 from ledger.domain.ids import uuid7

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ledger.core.area import LIMIT, Area, callback, found, page
 from ledger.core.call import Who
-from ledger.core.planning import Stopping
 from ledger.core.reads import place_in_time
+from ledger.core.steps import Stopping
 from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS

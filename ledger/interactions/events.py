@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
-from ledger.log.event_base import NOTHING, Body, Code, Dropped, EventData, Id, Json, Ref, Traits, Use
+from ledger.log.events import NOTHING, Body, Code, Dropped, EventData, Id, Json, Ref, Traits, Use
 
 
 class InteractionCaptured(EventData, frozen=True):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ledger.core import given_files
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text

@@ -20,7 +20,7 @@ from ledger.events import (
     ReinforcementFailed,
     ResponseAttached,
 )
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 
 ERASED = "erased"
 HANDED_IN = "handed_in/1"  # the matcher of a denial that an agent read in a turn; the turn's answer was not evaluated

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, get_args
 
 from ledger.core.area import Area, callback
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.text import plural
 from ledger.jobs import answers, running
 from ledger.types import Cancel, Job, Time

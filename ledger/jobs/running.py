@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import Stopping
 from ledger.core.reads import first_position
+from ledger.core.steps import Stopping
 from ledger.domain.errors import LedgerError, ModelError, RejectedError
 from ledger.domain.text import flags
 from ledger.domain.times import moment

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from ledger.domain.errors import RejectedError
-from ledger.log.event_base import Code, Id, KeyedDigest, Text, Time
+from ledger.log.events import Code, Id, KeyedDigest, Text, Time
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,7 +18,6 @@ from typing import Never
 from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
-from ledger.log import folding
 from ledger.log.envelope import COLUMNS, LogRow
 from ledger.log.integrity import find_in_log, may_be_damage
 from ledger.log.paths import StrPath
@@ -35,6 +35,23 @@ from ledger.log.sqlite_files import LedgerFile, Tables, no_tables
 from ledger.log.writing import SharedWriting, Transaction, Writing
 
 _log = logging.getLogger(__name__)
+
+
+class Misuse(RejectedError):
+    """A call that a fold may not make; the message names no value of the event."""
+
+
+class _OwnFold(threading.local):
+    """The switch that makes every ledger refuse a thread that runs a user's own fold, a function of what it receives alone."""
+
+    is_on: bool = False
+
+
+own_fold: _OwnFold = _OwnFold()
+
+
+def refuse_fold() -> Never:
+    raise Misuse("a fold called a ledger; it may read only the event, the change and the rows that it receives")
 
 
 class EventStore:
@@ -98,8 +115,8 @@ class EventStore:
         ``durable`` may be lost in a power cut, together with all that came after it, until the next durable commit of any
         process. It is for work that can be done again.
         """
-        if folding.now.is_on:
-            folding.refuse()
+        if own_fold.is_on:
+            refuse_fold()
         return self.writing.durable if durable else self.writing.repeatable
 
     def command(self, *, hopes: bool = False) -> AbstractContextManager[Transaction]:
@@ -112,8 +129,8 @@ class EventStore:
             OutdatedError: The command hoped, and another machine wrote or the command has nothing to write: give it again
                 without hope.
         """
-        if folding.now.is_on:
-            folding.refuse()
+        if own_fold.is_on:
+            refuse_fold()
         return self.writing.hopeful_commands if hopes else self.writing.commands
 
     @property
@@ -167,8 +184,8 @@ class EventStore:
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
         """Return a context with one moment of the log; inside the thread's own transaction, with the transaction's state."""
-        if folding.now.is_on:
-            folding.refuse()
+        if own_fold.is_on:
+            refuse_fold()
         return _Snapshot(self.writing, self._reading, self.explained)
 
     def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
@@ -189,8 +206,8 @@ class EventStore:
 
         Each ``prepare`` has a few connections, which stay open until the store closes.
         """
-        if folding.now.is_on:
-            folding.refuse()
+        if own_fold.is_on:
+            refuse_fold()
         self.writing.check_open()
         try:
             with self._past_views[prepare].lend(prepare) as connection:

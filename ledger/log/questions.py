@@ -25,7 +25,7 @@ from typing import cast
 from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, RejectedError, SuspendedError
-from ledger.log.closed import Closed
+from ledger.log.reading import Closed
 
 MIB = 1024 * 1024
 # The largest value in bytes, the most columns, and the steps of SQLite's machine between two checks of the clock and the

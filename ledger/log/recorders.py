@@ -1,4 +1,7 @@
-"""The recorders of the eventsourcing library on one ledger file, with their subscriptions and factory."""
+"""The recorders of the eventsourcing library on one ledger file, with their subscriptions and factories.
+
+The library takes the only factory that a module defines, so the two factories stand apart from the module that it is given.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ledger.domain.errors import DamagedError
 from ledger.interactions import events as _interaction_events
 from ledger.log import events as _ledger_events
 from ledger.log.envelope import AnyEvent, Envelope, Recorded, Unknown
-from ledger.log.event_base import EventData, Ref, Role, Use
+from ledger.log.events import EventData, Ref, Role, Use
 from ledger.memories import events as _memory_events
 from ledger.observations import events as _observation_events
 from ledger.projects import events as _project_events

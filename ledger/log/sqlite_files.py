@@ -17,9 +17,9 @@ from functools import cache
 from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.log import copies, file_lock, platform
-from ledger.log.alone import APPLICATION_ID, NO_SHARED_MEMORY, Alone, alone, bytes_of, foreign_wal
+from ledger.log import file_lock, platform
 from ledger.log.file_lock import FileLock, Note, is_inherited, lock_of
+from ledger.log.inspection import APPLICATION_ID, COPY_TRIGGER, NO_SHARED_MEMORY, Alone, alone, bytes_of, foreign_wal
 from ledger.log.paths import StrPath, checked_path
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
@@ -306,7 +306,7 @@ class LedgerFile:
     def _identify(self) -> None:
         """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
         version, names = self._ledger_facts()
-        self.is_copy = copies.END in names
+        self.is_copy = COPY_TRIGGER in names
         self.is_replica = REPLICA in names
         self.readonly = self.readonly or self.is_copy or (self.is_replica and not self._is_for_shared_log)
         if version > FORMAT and not self.readonly:

@@ -24,14 +24,17 @@ from ledger.domain.errors import (
     StorageError,
     UnknownOutcomeError,
 )
-from ledger.log.copies import REFUSED
 from ledger.log.envelope import COLUMNS, GENESIS, LogRow, Row, Stored, digest, link
+from ledger.log.inspection import COPY_REFUSES
 from ledger.log.reading import ConnectionPool, raise_typed, read_tip, typed
 from ledger.log.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, REPLICA, LedgerFile
-from ledger.log.token import Token
 
 if TYPE_CHECKING:
     from ledger.log.shared.port import SharedLog, Tail
+
+
+import sys
+from contextvars import ContextVar
 
 _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
 _IS_REPLICA = f"SELECT 1 FROM main.sqlite_master WHERE name = '{REPLICA}'"
@@ -113,7 +116,7 @@ class Writing:
                 "this file holds a copy of a log that machines share, so without the log it is only read: name the log to"
                 " give commands, by log=…, LEDGER_LOG_URL or log_url in the settings"
             )
-        raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
+        raise RejectedError(COPY_REFUSES if self.file.is_copy else why, rule="readonly")
 
     def open_cursor(self) -> sqlite3.Cursor:
         """Return the writer's own cursor, on a connection that it keeps."""
@@ -618,3 +621,43 @@ def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) ->
 
 def unfit(error: Exception) -> persistence.DataError:
     return persistence.DataError(f"SQLite cannot store a value: {error}")
+
+
+class Token:
+    """A mark of ownership, from its creation until ``end``. Child tasks and threads inherit the mark and cannot use it."""
+
+    __slots__ = ("_around", "_is_over", "_task", "_thread")
+
+    def __init__(self) -> None:
+        self._thread, self._task, self._is_over = get_ident(), _task(), False
+        self._around = _held.get()
+        _held.set(self)
+
+    @property
+    def is_here(self) -> bool:
+        """Return True if the caller is the owner."""
+        held = _held.get()
+        while held is not self and held is not None:  # a token of another file may have been made since
+            held = held._around
+        return held is self and not self._is_over and self._thread == get_ident() and self._task is _task()
+
+    def end(self) -> None:
+        self._is_over, self._task = True, None
+        held = _held.get()
+        while held is not None and held._is_over:
+            held = held._around
+        _held.set(held)
+
+
+_held: ContextVar[Token | None] = ContextVar("ledger_token", default=None)
+
+
+def _task() -> object:
+    """Return the running task; None outside of any task."""
+    asyncio = sys.modules.get("asyncio")  # a program that has not loaded asyncio has no tasks
+    if asyncio is None:
+        return None
+    try:
+        return asyncio.current_task()
+    except (RuntimeError, AttributeError):  # no loop runs in this thread, or asyncio is still loading
+        return None

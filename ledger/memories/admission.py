@@ -26,7 +26,7 @@ from ledger.domain.text import check_text, check_word, normalise, plural, tag_li
 from ledger.domain.times import validity
 from ledger.events import MemoryCaptured, MemoryRejected
 from ledger.graph import policy as graph_rules
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 from ledger.memories import admission_rules as admitting
 from ledger.memories import rules as memory_rules
 from ledger.memories import shown

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Struct, UnsetType
 
-from ledger.log.event_base import NOTHING, Code, EventData, Id, Json, Ref, Text, Time, Traits, Use
+from ledger.log.events import NOTHING, Code, EventData, Id, Json, Ref, Text, Time, Traits, Use
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):

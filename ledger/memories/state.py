@@ -38,7 +38,7 @@ from ledger.events import (
     RelationRemoved,
     ValidityChanged,
 )
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 
 ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from ledger.core.call import Who
 from ledger.core.command import Writer
 from ledger.core.engine import Engine
-from ledger.core.planning import is_called_off
+from ledger.core.steps import is_called_off
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.models.port import DAY_EXHAUSTED, NAME, OVER, CommandFailed, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Struct
 
-from ledger.log.event_base import Code, EventData, Id, Ref, Text, Time, Traits, Use
+from ledger.log.events import Code, EventData, Id, Ref, Text, Time, Traits, Use
 
 
 class EvidenceSource(Struct, frozen=True):

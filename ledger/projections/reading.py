@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ledger.core.engine import Engine, ReadingEngine
+from ledger.core.engine import Engine, PastEngine, ReadingEngine
 from ledger.core.own import Own, stand
-from ledger.core.past import PastEngine
 from ledger.domain.errors import RejectedError
 from ledger.log.reading import read_tip
 from projections.core import own_registry as registry

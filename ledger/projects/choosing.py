@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ledger.core.engine import Snapshot
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import name_form
-from ledger.log import replica_file
+from ledger.log.shared.port import read_replica_row
 from ledger.projects import answers
 from ledger.projects.folders import FILE, Place, place_of
 from ledger.projects.queries import find, is_off
@@ -84,7 +84,7 @@ def chosen(connection: Connection, user: str, place: Place) -> Choice:
 
 def machine_of(connection: Connection, place: Place) -> str:
     """Return the machine that a root is recorded for; "" in the home directory, and in a file with a log of its own."""
-    replica = None if place.root.startswith("~/") else replica_file.read(connection)
+    replica = None if place.root.startswith("~/") else read_replica_row(connection)
     return replica.machine if replica is not None else ""
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from ledger.log.event_base import Code, EventData, Id, Ref, Text, Traits, Use
+from ledger.log.events import Code, EventData, Id, Ref, Text, Traits, Use
 
 
 class ProjectRegistered(EventData, frozen=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from ledger.core.folding import branchings
+from ledger.core.reads import branchings
 from ledger.domain.errors import RejectedError
-from ledger.log import copies
+from ledger.log.inspection import erased_later, is_marked_copy
 from ledger.proof.checkpoints import Stated
 from ledger.proof.sealed import head_at
 
@@ -25,9 +25,9 @@ def branchings_checked(connection: sqlite3.Connection, ledger_id: str, last: int
                 f"position {event.position}: the LedgerBranched there states another parent or head than the log before it has"
             )
         ledger_id = data.ledger_id
-    if copies.is_copy(connection):
+    if is_marked_copy(connection):
         remarks.append(f"this is a copy for reading of the ledger {ledger_id} up to position {last}")
-        if later := copies.erased_later(connection):
+        if later := erased_later(connection):
             remarks.append(
                 f"the erasure at position {later[-1][0]} of the ledger is after the end of this copy and took texts of"
                 " the copy's events; only the log of the ledger proves that erasure"

@@ -13,8 +13,8 @@ from ledger.domain.errors import ConflictError, DamagedError, NotFoundError, Rej
 from ledger.domain.text import one_of
 from ledger.events import LEDGER_STREAM, CheckpointSealed
 from ledger.log import registry
-from ledger.log.alone import APPLICATION_ID, examining
 from ledger.log.envelope import GENESIS
+from ledger.log.inspection import APPLICATION_ID, examining
 from ledger.log.integrity import check_chain
 from ledger.log.paths import StrPath, checked_path
 from ledger.log.sqlite_files import no_ledger, typed

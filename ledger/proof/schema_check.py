@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 
-from ledger.log import copies
+from ledger.log.inspection import COPY_SCHEMA
 from ledger.log.sqlite_files import FOREIGN, LISTED, SCHEMA, blank, no_tables
 from projections.core import own_registry as registry
 from projections.core.projector import create_tables
@@ -125,13 +125,13 @@ def _optional() -> Counter[_Object]:
     These are the vectors with a table that SQLite makes, the mark of a copy, the register of people's own projections,
     and the mark of a machine's copy of a shared log.
     """
-    from ledger.log import replica_file
+    from ledger.log.shared.port import REPLICA_SCHEMA
 
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
-        fresh.executescript(SCHEMA + copies.SCHEMA)
+        fresh.executescript(SCHEMA + COPY_SCHEMA)
         registry.make(fresh)
-        fresh.execute(replica_file.SCHEMA)
+        fresh.execute(REPLICA_SCHEMA)
         return Counter(_objects(_listed(fresh)))
 
 

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, CheckpointSealed, ContentErased
-from ledger.log import copies, registry
+from ledger.log import registry
 from ledger.log.envelope import GENESIS
+from ledger.log.inspection import erased_later
 from ledger.log.integrity import CheckedRow, ErasedContents
 from ledger.log.sqlite_files import typed
 from ledger.proof.merkle import Tree
@@ -61,7 +62,7 @@ def erasures(connection: sqlite3.Connection) -> ErasedContents:
 
     A copy up to a position also counts the later erasures of its rows.
     """
-    taken, later = ErasedContents(), copies.erased_later(connection)
+    taken, later = ErasedContents(), erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
             data = registry.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data

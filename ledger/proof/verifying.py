@@ -17,14 +17,14 @@ from itertools import zip_longest
 
 from msgspec.structs import replace
 
-from ledger.core.folding import FoldReading, first_unknown
-from ledger.core.reads import blobs_named, is_for_newer_writers
+from ledger.core.reads import FoldReading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.log import registry, replica_file
-from ledger.log.alone import APPLICATION_ID
+from ledger.log import registry
 from ledger.log.envelope import GENESIS
+from ledger.log.inspection import APPLICATION_ID
 from ledger.log.integrity import ErasedContents, check_chain, wrong_keys
+from ledger.log.shared.port import read_replica_row
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import answers, branches, checkpoints, index_check, own_check
 from ledger.proof.differing import difference
@@ -469,7 +469,7 @@ class _Verification:
         """Return each projection's version and suspension; a suspension that the log lacks is a problem."""
         rows = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
         suspended = {name for name, _, at in rows if at is not None}
-        if suspended and replica_file.read(self._connection) is not None:
+        if suspended and read_replica_row(self._connection) is not None:
             return {name: (version, at) for name, version, at in rows}  # a machine's own suspensions are no events
         for name in suspended - self._suspended_by_the_log() if suspended else ():
             self.problem(f"the projection {name}: its table says that it is suspended, and the log does not")

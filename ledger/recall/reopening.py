@@ -8,8 +8,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from ledger.core.call import Who
-from ledger.core.engine import Engine, ReadingEngine
-from ledger.core.past import at
+from ledger.core.engine import Engine, ReadingEngine, at
 from ledger.core.reads import first_position, read_event, text_of
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError

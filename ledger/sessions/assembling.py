@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.engine import Engine
-from ledger.core.past import at
+from ledger.core.engine import Engine, at
 from ledger.core.reads import read_known
 from ledger.core.work import Work
 from ledger.domain.errors import ReadOnlyError, RejectedError

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.guarding import TakenSecret
-from ledger.core.planning import Stopping, optimistic
 from ledger.core.reads import load, read_known
+from ledger.core.steps import Stopping, optimistic
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import late

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.call import Who
-from ledger.core.planning import check_seconds
+from ledger.core.steps import check_seconds
 from ledger.core.work import Work
 from ledger.domain.errors import RejectedError
 from ledger.english.weighing import MessageToWeigh

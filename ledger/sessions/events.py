@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Struct, UnsetType, field
 
-from ledger.log.event_base import (
+from ledger.log.events import (
     ESTIMATE,
     NO_PARTS,
     NOTHING,

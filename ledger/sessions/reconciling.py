@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.guarding import TakenSecret
-from ledger.core.planning import Moved, optimistic
 from ledger.core.reads import event_data
+from ledger.core.steps import Moved, optimistic
 from ledger.core.work import Work
 from ledger.domain import times
 from ledger.domain.metadata import event_form, of_row

@@ -76,7 +76,7 @@ def check(path: StrPath, url: str | None = None, *, max_behind: float = 60.0) ->
         NotFoundError: There is no file.
         RejectedError: The file follows no shared log, or no URL is known.
     """
-    from ledger.core.planning import check_seconds
+    from ledger.core.steps import check_seconds
     from ledger.log.event_store import EventStore
     from ledger.shared import files, health
 

@@ -11,13 +11,21 @@ from ledger.care import answers
 from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.reads import blobs_named
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.log import registry, replica_file
+from ledger.log import registry
 from ledger.log.envelope import COLUMNS, GENESIS, LogRow
 from ledger.log.event_store import EventStore
 from ledger.log.file_lock import lock_of
 from ledger.log.paths import StrPath, path_name
-from ledger.log.replica_file import ReplicaRow
-from ledger.log.shared.port import Publication, SharedBlob, SharedLog, Tip
+from ledger.log.shared.port import (
+    Publication,
+    ReplicaRow,
+    SharedBlob,
+    SharedLog,
+    Tip,
+    read_replica_row,
+    replica_row_of,
+    write_replica_row,
+)
 from projections.views import erasures
 
 CHUNK_ROWS, CHUNK_BYTES = 1_000, 4 * 1024 * 1024  # of one commit to the shared log
@@ -38,7 +46,7 @@ def share_file(path: StrPath, log: SharedLog) -> int:
     """
     path = path_name(path)
     with closing(EventStore.open(path, readonly=True)) as store, store.snapshot() as connection:
-        if (row := replica_file.read(connection)) is not None:
+        if (row := read_replica_row(connection)) is not None:
             raise RejectedError(
                 f"{path} follows the shared log of the tenant {row.tenant!r:.60} already", rule="shared"
             )
@@ -49,8 +57,8 @@ def share_file(path: StrPath, log: SharedLog) -> int:
             _send(path, connection, Tip(transaction.position, transaction.head), log)
             pending = erasures.pending(connection)
             erased_through = pending[0].position - 1 if pending else transaction.position
-            own = replica_file.of_file(path, ReplicaRow(log.tenant, log.machine, erased_through))
-            replica_file.write(connection, own)
+            own = replica_row_of(path, ReplicaRow(log.tenant, log.machine, erased_through))
+            write_replica_row(connection, own)
             log.file = own.file
             position = transaction.position
     finally:
@@ -139,7 +147,7 @@ def rejoin_file(path: StrPath, log: SharedLog) -> answers.RejoinReport:
     """
     path = path_name(path)
     with closing(EventStore.open(path, create=False, shared=True)) as store, store.snapshot() as connection:
-        row = replica_file.read(connection)
+        row = read_replica_row(connection)
         if row is None or row.tenant != log.tenant:
             whose = f"follows the log of the tenant {row.tenant!r:.60}" if row is not None else "follows no shared log"
             raise RejectedError(f"{path} {whose}, and {log.tenant!r:.60} was asked for", rule="tenant")
@@ -162,7 +170,7 @@ def rejoin_file(path: StrPath, log: SharedLog) -> answers.RejoinReport:
 def replica_row(path: StrPath) -> ReplicaRow:
     """Return the tenant and the machine of a file; raise ``RejectedError`` if the file follows no shared log."""
     with closing(EventStore.open(path, readonly=True)) as store, store.snapshot() as connection:
-        if (row := replica_file.read(connection)) is None:
+        if (row := read_replica_row(connection)) is None:
             raise RejectedError(f"{path_name(path)} follows no shared log", rule="shared")
         return row
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.core.engine import Engine
-from ledger.core.planning import LOOK_SECONDS, Stopping
+from ledger.core.steps import LOOK_SECONDS, Stopping
 from ledger.domain.errors import BusyError, ConflictError, RejectedError
 
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from ledger.care.answers import Finding, SharedCheck
 from ledger.domain.errors import DivergedError, LedgerError, NewerFormatError
 from ledger.domain.text import one_line
-from ledger.log import replica_file
 from ledger.log.reading import read_tip
-from ledger.log.replica_file import ReplicaRow
-from ledger.log.shared.port import SERVER, Replica, SharedLog
+from ledger.log.shared.port import SERVER, Replica, ReplicaRow, SharedLog, read_replica_row
 
 if TYPE_CHECKING:
     from ledger.core.engine import Engine
@@ -39,7 +37,7 @@ def check(connection: sqlite3.Connection, log: SharedLog, max_behind: float) -> 
     """
     from ledger.log.shared.joining import check_same
 
-    row, (position, head) = replica_file.read(connection), read_tip(connection.cursor())
+    row, (position, head) = read_replica_row(connection), read_tip(connection.cursor())
     assert row is not None
     known = SharedCheck(ok=False, tenant=row.tenant, machine=row.machine, position=position)
     try:
@@ -74,7 +72,7 @@ def findings(connection: sqlite3.Connection, log_of: LogOf | None) -> Iterator[F
 
     Nothing is told of a file with a log of its own. Without ``log_of`` nobody knows the address of the log.
     """
-    row = replica_file.read(connection)
+    row = read_replica_row(connection)
     if row is None:
         return
     yield _of_file(connection, row)

@@ -13,16 +13,25 @@ from itertools import islice
 from weakref import ref
 
 from ledger.core.engine import Engine
-from ledger.core.planning import LOOK_SECONDS, Stopping
+from ledger.core.steps import LOOK_SECONDS, Stopping
 from ledger.domain.errors import DivergedError, LedgerError, RejectedError, UnreachableError
 from ledger.domain.text import check_text
 from ledger.erasure import redacting, replicas
-from ledger.log import replica_file
 from ledger.log.envelope import GENESIS, LogRow
 from ledger.log.event_store import EventStore
-from ledger.log.replica_file import ReplicaRow
 from ledger.log.shared.joining import TAIL, Joining, check_links, check_same
-from ledger.log.shared.port import SERVER, TIMEOUT_SECONDS, SharedLog, Tail, Tip
+from ledger.log.shared.port import (
+    SERVER,
+    TIMEOUT_SECONDS,
+    ReplicaRow,
+    SharedLog,
+    Tail,
+    Tip,
+    note_erased_through,
+    read_replica_row,
+    replica_row_of,
+    write_replica_row,
+)
 from ledger.log.writing import SharedWriting, Transaction
 from ledger.shared import following
 from projections.core.projector import check_end
@@ -78,7 +87,7 @@ def attach(store: EventStore, log: SharedLog, *, wait: bool = True) -> None:
         UnreachableError: The file is empty, and the log cannot be reached.
     """
     with store.snapshot() as connection:
-        row = replica_file.read(connection)
+        row = read_replica_row(connection)
         if row is None:
             check_end(connection)
     position, _ = store.head()
@@ -97,8 +106,8 @@ def attach(store: EventStore, log: SharedLog, *, wait: bool = True) -> None:
     store.shared = Joining(log)
     if row is None or row != _own(store, log, row):
         with store.transact() as transaction:  # another process of this machine may have been faster
-            row = _own(store, log, replica_file.read(transaction.connection))
-            replica_file.write(transaction.connection, row)
+            row = _own(store, log, read_replica_row(transaction.connection))
+            write_replica_row(transaction.connection, row)
     log.file = row.file
     if not position:
         tail = log.begin(TAIL)  # an erasure waits for this machine while it copies texts
@@ -111,7 +120,7 @@ def attach(store: EventStore, log: SharedLog, *, wait: bool = True) -> None:
 def _own(store: EventStore, log: SharedLog, row: ReplicaRow | None) -> ReplicaRow:
     """Return the row of a file with the name of this machine and an id of the file."""
     erased_through, file, number = (row.erased_through, row.file, row.number) if row is not None else (0, "", 0)
-    return replica_file.of_file(store.path, ReplicaRow(log.tenant, log.machine, erased_through, file, number))
+    return replica_row_of(store.path, ReplicaRow(log.tenant, log.machine, erased_through, file, number))
 
 
 def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
@@ -124,7 +133,7 @@ def _copy_first(store: EventStore, log: SharedLog, tail: Tail) -> None:
             transaction.put_blob(blob.id, blob.data, blob.erased_by)
         transaction.append_rows(tail.rows)
         # A text of these events that is erased behind them is erased again when the rest is folded.
-        replica_file.note_erased(transaction.connection, 0 if tail.is_cut else tail.tip.position)
+        note_erased_through(transaction.connection, 0 if tail.is_cut else tail.tip.position)
 
 
 def _copy(store: EventStore, log: SharedLog) -> None:
@@ -139,7 +148,7 @@ def _copy(store: EventStore, log: SharedLog) -> None:
             check_links(transaction.position, transaction.head, Tail(tip, transaction.head, part, is_cut=not last))
             transaction.append_rows(part)
         # The snapshot holds no text that was erased before it.
-        replica_file.note_erased(transaction.connection, tip.position)
+        note_erased_through(transaction.connection, tip.position)
 
 
 def _parted(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
@@ -290,7 +299,7 @@ class Sharing:
     def _report(self) -> None:
         position, _ = self._engine.store.head()
         with self._engine.store.snapshot() as connection:
-            row = replica_file.read(connection)
+            row = read_replica_row(connection)
         report = (position, row.erased_through if row is not None else 0)
         pause = REPORT_SECONDS if report != self._reported else ALIVE_SECONDS
         if report[1] != self._reported[1] or time.monotonic() >= self._reported_at + pause:

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core import planning
 from ledger.core.call import Time, Who, answer_of
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import NOWHERE, find_row, first_position, named, read_event
+from ledger.core.steps import ALLOWED, check_size, parts
 from ledger.core.work import Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -123,8 +123,8 @@ def distrust(
 
     def emit(work: Work, plan: ActPlan) -> None:
         target: DistrustTarget = plan.reach.target
-        allowed = f"{planning.ALLOWED}, and since={plan.head + 1} only refuses what the origin writes from now on"
-        planning.check_size(plan.events, exclusive=exclusive, allowed=allowed)
+        allowed = f"{ALLOWED}, and since={plan.head + 1} only refuses what the origin writes from now on"
+        check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _emit_undos_taken_back(work, plan, reason)
         fields: dict[str, Any] = {"since": target.since, "until": target.until, "reason": reason}
         if plan.positions or not _is_distrusted(work, target):
@@ -134,7 +134,7 @@ def distrust(
                     " to hold that name",
                     rule="secret",
                 )
-            for spans in planning.parts(plan.positions) or [()]:
+            for spans in parts(plan.positions) or [()]:
                 work.emit(LEDGER_STREAM, OriginDistrusted(target.kind, target.name, spans, **fields))
 
     return _distrust_report(
@@ -193,7 +193,7 @@ def trust(
         return replace(plan, reach=_with_beliefs(reach, alternative) if dry_run else reach)
 
     def emit(work: Work, plan: ActPlan) -> None:
-        planning.check_size(plan.events, exclusive=exclusive)
+        check_size(plan.events, exclusive=exclusive)
         undoing.emit_restoring(work, plan, reason)
 
     done = undoing.run_act(
@@ -411,5 +411,5 @@ def _position_of(name: str, connection: Connection, bound: Position | Time, now:
 def _emit_undos_taken_back(work: Work, plan: ActPlan, reason: str) -> None:
     """Record that the distrust ends the undos that its origin made: a redo for each undo, in the same append."""
     for undo, _, positions in plan.ended_acts:
-        for spans in planning.parts(positions):
+        for spans in parts(positions):
             work.emit(LEDGER_STREAM, CommandRedone(undo, spans, reason))

@@ -13,11 +13,10 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core import planning
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.planning import Moved, optimistic
 from ledger.core.reads import read_all, read_event
+from ledger.core.steps import Moved, check_size, optimistic, parts
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import LIST_ITEMS, check_reason
@@ -135,7 +134,7 @@ def undo(
         return _plan_of_undo(connection, head, positions, cascade=cascade, dry_run=dry_run)
 
     def emit(work: Work, plan: ActPlan) -> None:
-        planning.check_size(plan.events, exclusive=exclusive)
+        check_size(plan.events, exclusive=exclusive)
         if plan.ended_acts:
             emit_restoring(work, plan, reason)
         elif plan.positions:
@@ -199,7 +198,7 @@ def redo(
         return _with_beliefs(connection, plan) if dry_run else plan
 
     def emit(work: Work, plan: ActPlan) -> None:
-        planning.check_size(plan.events, exclusive=exclusive)
+        check_size(plan.events, exclusive=exclusive)
         emit_restoring(work, plan, reason)
 
     return _report(run_act(engine, "redo", asker, make_plan, emit, (target, reason), dry_run=dry_run))
@@ -388,7 +387,7 @@ def emit_restoring(work: Work, plan: ActPlan, reason: str) -> None:
         for ended in redos_in_distrust(work.connection(), act):  # without the distrust these redos end: undo again
             work.emit(LEDGER_STREAM, CommandUndone((ended.undone,), ended.ranges, reason))
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
-        for spans in planning.parts(positions) or [()]:
+        for spans in parts(positions) or [()]:
             work.emit(LEDGER_STREAM, event(act, spans, reason))
     if plan.cascaded.positions:
         _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)

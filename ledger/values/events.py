@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from ledger.log.event_base import Body, Code, EventData, Text, Time, Traits, Use
+from ledger.log.events import Body, Code, EventData, Text, Time, Traits, Use
 
 
 class ValuePut(EventData, frozen=True):

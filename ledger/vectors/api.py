@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ledger.core.area import LIMIT, Area, callback, of_all, page
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import flags
 from ledger.types import Cancel, Page

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from ledger.core.engine import Engine
-from ledger.core.planning import Stopping
+from ledger.core.steps import Stopping
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.log import platform
 from ledger.vectors import answers

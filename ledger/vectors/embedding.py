@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, ModelError
-from ledger.log import closed
 from ledger.log.event_store import EventStore, Transaction
+from ledger.log.reading import is_denied, tables_closed
 from ledger.vectors.embedders import Embedder, checked_vectors
 from projections.search import nearest, vectors
 from projections.search.nearest import Hit, Keep, VectorIndex, WrongDimension
@@ -111,7 +111,7 @@ class VectorSearch:
             hits = index.nearest(connection, asked.vector, user, corpora=corpora, limit=limit, keep=keep)
             missing = len(index.lacking(user, corpora))
         except Exception as error:
-            if closed.is_denied(error):
+            if is_denied(error):
                 raise
             return VectorAnswer((), (*asked.warnings, self._warning(error)))
         name = self.embedder.name
@@ -130,7 +130,7 @@ class VectorSearch:
             index = self._fresh(connection, asked.dimension)
             return index.cosines(connection, asked.vector, user, corpus, rows)
         except Exception as error:
-            if closed.is_denied(error):
+            if is_denied(error):
                 raise
             return {}
 
@@ -143,7 +143,7 @@ class VectorSearch:
         try:
             return self._fresh(connection, asked.dimension).cosines_among(connection, user, corpus, rows)
         except Exception as error:
-            if closed.is_denied(error):
+            if is_denied(error):
                 raise
             return {}
 
@@ -165,7 +165,7 @@ class VectorSearch:
         if (why := self._why_not()) is not None:
             raise _NotUsed(why)
         assert self._index is not None
-        with closed.reading(connection, {}):  # the index follows all texts, those of suspended projections included
+        with tables_closed(connection, {}):  # the index follows all texts, those of suspended projections included
             self._index.refresh(connection, dimension)
         return self._index
 

@@ -23,8 +23,7 @@ from msgspec.structs import replace as changed
 
 from ledger.domain.errors import RejectedError
 from ledger.events import TYPES, AnyEvent, EventData
-from ledger.log import folding
-from ledger.log.folding import Misuse
+from ledger.log.event_store import Misuse, own_fold
 from projections.core.rows import Key, Table, Values
 from projections.core.sqlite import SQLiteRows
 
@@ -409,11 +408,11 @@ class Definition:
         return type_ in self.events or (stream[1:2] == "_" and stream[0] in self.kinds)
 
     def call(self, event: AnyEvent, change: Change | None, rows: Rows) -> None:
-        folding.now.is_on = True
+        own_fold.is_on = True
         try:
             answer = self.fold(event, change, rows)
         finally:
-            folding.now.is_on = False
+            own_fold.is_on = False
         if answer is not None:
             if isinstance(answer, Coroutine):
                 answer.close()  # prevents the warning that the coroutine was never awaited

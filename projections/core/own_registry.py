@@ -8,7 +8,7 @@ import sqlite3
 from msgspec import Struct
 
 from ledger.domain.errors import RejectedError
-from ledger.log.folding import Misuse
+from ledger.log.event_store import Misuse
 from projections.core import sqlite
 from projections.core.own import PREFIX, Definition
 from projections.core.rows import Connection

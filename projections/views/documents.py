@@ -21,7 +21,7 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from ledger.events import AnyEvent, ChunkAdded, DocumentReplaced
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 from projections.core.rows import (
     NEWEST,
     AsOf,

@@ -18,7 +18,7 @@ from ledger.domain.errors import DamagedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.times import moment
 from ledger.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
-from ledger.log.event_base import NOTHING
+from ledger.log.events import NOTHING
 from ledger.sessions.rules import message as messages
 from ledger.sessions.rules import session
 from ledger.sessions.rules.session import SessionState

@@ -10,7 +10,7 @@ import pytest
 from tampering import raw
 
 from ledger import Ledger, NewerFormatError, RejectedError, events
-from ledger.core import command, folding, guarding, reads
+from ledger.core import command, guarding, reads
 from ledger.core.call import Who
 from ledger.events import LedgerUpgraded, Text, Traits
 from ledger.log import registry
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 def later() -> Any:
     """Inside, this is that release."""
     patch = pytest.MonkeyPatch()
-    for module, name in ((reads, "WRITER"), (folding, "WRITER"), (command, "FORMAT")):
+    for module, name in ((reads, "WRITER"), (command, "FORMAT")):
         patch.setattr(module, name, 2)
     patch.setitem(registry.TYPES, "Brewed", Brewed)
     patch.setitem(registry._DECODERS, "Brewed", (registry._decoder(Brewed).decode, 1))

@@ -349,14 +349,14 @@ def test_group_commit_is_true_or_false(path):
 
 
 def test_a_fold_may_not_call_the_ledger_through_the_queue_either(ledger):
-    from ledger.log import folding
+    from ledger.log.event_store import own_fold
 
-    folding.now.is_on = True
+    own_fold.is_on = True
     try:
         with pytest.raises(RejectedError, match="a fold called a ledger"):
             ledger.remember("From a fold.")
     finally:
-        folding.now.is_on = False
+        own_fold.is_on = False
 
 
 def test_the_thread_ends_when_nothing_comes_so_a_forgotten_ledger_goes(tmp_path, monkeypatch):

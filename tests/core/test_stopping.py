@@ -20,8 +20,8 @@ from conftest import folded_from_zero
 from embedder import Words
 
 from ledger import Ledger, RejectedError
-from ledger.core import planning
-from ledger.core.planning import Stopping
+from ledger.core import steps
+from ledger.core.steps import Stopping
 from ledger.erasure import erasing
 from ledger.guards import quarantining
 from ledger.interactions import importing
@@ -53,7 +53,7 @@ def ends(monkeypatch: pytest.MonkeyPatch, how: str, times: int) -> dict[str, Any
     if how == "a function":
         return {"cancel": Later(times).is_set}
     clock = itertools.count()
-    monkeypatch.setattr(planning, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(steps, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     return {"timeout": times + 0.5}
 
 
@@ -150,11 +150,11 @@ def test_a_worker_that_follows_ends_while_it_waits(ledger: Ledger, monkeypatch: 
     for how in HOWS:
         with pytest.MonkeyPatch.context() as patch:
             given = ends(patch, how, 12)
-            patch.setattr(planning, "LOOK_SECONDS", 0.001)
+            patch.setattr(steps, "LOOK_SECONDS", 0.001)
             if how != "a deadline":
                 patch.setattr("ledger.jobs.running.LOOK_SECONDS", 0.001)
             else:
-                patch.setattr(planning.time, "sleep", lambda seconds: None, raising=False)
+                patch.setattr(steps.time, "sleep", lambda seconds: None, raising=False)
             assert {each.failures for each in ledger.jobs.work(follow=True, **given)} == {0}, how
 
 

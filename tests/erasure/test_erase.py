@@ -912,7 +912,7 @@ def test_why_goes_from_every_part_of_a_long_act_that_touches_it(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     """A long act is several events, each with its reason, and only some of them name what is erased."""
-    for module in ("undo.undoing", "core.planning"):
+    for module in ("undo.undoing", "core.steps"):
         monkeypatch.setattr(f"ledger.{module}.LIST_ITEMS", 1)
     found = []
     for text in ("Tea is served at four.", RARE, "The lamp is green."):

@@ -15,7 +15,7 @@ from counting import steps
 from places import ROOT
 
 from ledger import Ledger, RejectedError
-from ledger.core import planning
+from ledger.core import steps as command_steps
 from ledger.core.reads import read_event
 from ledger.erasure import completing, erasing
 from ledger.types import EVERYTHING, SessionName
@@ -99,7 +99,7 @@ def test_an_undo_of_very_many_events_is_one_append(path: Path, monkeypatch: pyte
 
 
 def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "LIST_ITEMS", 4)
+    monkeypatch.setattr(command_steps, "LIST_ITEMS", 4)
     for number in range(20):  # every second one, so that each is a range of its own
         ledger.bind(actor="eve" if number % 2 else "ann").remember(f"Fact number {number}.")
     found = commits(ledger, monkeypatch)
@@ -206,7 +206,7 @@ def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     prepared(ledger, act)
-    monkeypatch.setattr(planning, "MOST_EVENTS", 4)
+    monkeypatch.setattr(command_steps, "MOST_EVENTS", 4)
     before = {each.id: each.status for each in ledger.memories.list(statuses=())}
     with pytest.raises(RejectedError, match=r"more than 4 .*exclusive=True") as refused:
         ACTS[act](ledger)
@@ -220,16 +220,16 @@ def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
 
 def test_a_command_exactly_at_the_limit_is_accepted(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(ledger, 5)
-    monkeypatch.setattr(planning, "MOST_EVENTS", 5)
+    monkeypatch.setattr(command_steps, "MOST_EVENTS", 5)
     assert ledger.history.undo_all(command="remember").events == 5
     assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5
-    monkeypatch.setattr(planning, "MOST_EVENTS", 4)
+    monkeypatch.setattr(command_steps, "MOST_EVENTS", 4)
     assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5, "a dry run lists whatever it is"
 
 
 def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     facts(ledger.bind(actor="eve"), 6)
-    monkeypatch.setattr(planning, "MOST_EVENTS", 4)
+    monkeypatch.setattr(command_steps, "MOST_EVENTS", 4)
     with pytest.raises(
         RejectedError, match=f"since={ledger.position + 1} only refuses what the origin writes from now on"
     ):
@@ -250,7 +250,7 @@ def test_a_restore_of_a_source_above_the_limit_names_the_undo_that_does_it(
     prepared(ledger, "withdraw_source")
     source = ledger.memories.list()[-1].id
     withdrawn = ledger.observations.withdraw((source,))
-    monkeypatch.setattr(planning, "MOST_EVENTS", 4)
+    monkeypatch.setattr(command_steps, "MOST_EVENTS", 4)
     with pytest.raises(RejectedError, match="undo the withdrawal of the source with exclusive=True"):
         ledger.restore(source)
     ledger.undo(withdrawn.command_id, exclusive=True)

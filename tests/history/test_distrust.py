@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from turns import Scripted, adds
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError
+from ledger.core import steps
 from ledger.types import Event
 
 
@@ -751,9 +752,8 @@ def test_a_trust_says_that_it_trusts_what_an_undo_had_taken_before(ledger: Ledge
 def test_a_distrust_of_several_events_can_be_erased_with_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger.core import planning
 
-    monkeypatch.setattr(planning, "LIST_ITEMS", 3)
+    monkeypatch.setattr(steps, "LIST_ITEMS", 3)
     with Ledger.open(tmp_path / "memory.db", actor="ann") as ledger:
         for number in range(8):
             ledger.bind(actor="Quasimodo Crawler").remember(f"Lie number {number}.")

@@ -23,7 +23,7 @@ WRITTEN = [path for path in PRODUCT if "writes this file" not in path.read_text(
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 PURE = (  # what happened and what may happen, as data and arithmetic: no clock, no randomness, no files
     *("ledger.domain", "ledger.english", "ledger.events", "ledger.sessions.rules"),
-    *("ledger.log.envelope", "ledger.log.event_base", "ledger.log.registry"),
+    *("ledger.log.envelope", "ledger.log.events", "ledger.log.registry"),
     *("ledger.memories.admission_rules", "ledger.memories.state", "ledger.memories.turned_down"),
     *("ledger.documents.chunking", "ledger.extraction.lines", "ledger.observations.grouping"),
 )  # and the files events.py and rules.py of every feature
@@ -266,7 +266,7 @@ def test_the_core_imports_no_feature(needs: dict[str, set[str]]) -> None:
     core = {name: others for name, others in needs.items() if name.startswith("ledger.core")}
     features = {name: {other for other in others if other.startswith("ledger.")} for name, others in core.items()}
     found = {(name, other) for name, others in features.items() for other in others if other.split(".")[1] not in below}
-    assert len(core) > 15
+    assert len(core) > 10
     assert not found
 
 
@@ -301,7 +301,7 @@ def imported_anywhere(module: ast.Module, product: Modules) -> set[str]:
 
 WAYS = {  # call: the most product files whose functions run in it, and the most lines that these files hold
     "remember": (30, 10_800),
-    "recall": (38, 12_800),
+    "recall": (38, 13_300),
 }
 
 

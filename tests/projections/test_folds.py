@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from places import QUICK
 
 from ledger import Ledger, LedgerError
-from ledger.core.folding import FoldReading
+from ledger.core.reads import FoldReading
 from ledger.events import WAYS_BACK
 from projections.core.digests import digest
 from projections.core.projector import ALL, Projector

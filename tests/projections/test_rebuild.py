@@ -20,9 +20,9 @@ from soundness import assert_sound, contents, problems, tables, types
 from tampering import TABLES, raw
 
 from ledger import ConflictError, Ledger, RejectedError
-from ledger.core.folding import FoldReading
-from ledger.log.alone import APPLICATION_ID
+from ledger.core.reads import FoldReading
 from ledger.log.event_store import EventStore
+from ledger.log.inspection import APPLICATION_ID
 from ledger.log.sqlite_files import FORMAT, SCHEMA, no_tables
 from projections.core import projector, rebuild
 from projections.core.projector import projections

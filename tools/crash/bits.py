@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger, LedgerError, NotFoundError
-from ledger.core.folding import FoldReading
+from ledger.core.reads import FoldReading
 from ledger.log import sqlite_files
 from ledger.log.integrity import check_chain
 from projections.core import shadow

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger
-from ledger.core.folding import FoldReading
+from ledger.core.reads import FoldReading
 from ledger.events import AnyEvent, Blob
 from ledger.log.integrity import check_chain
 from projections.core.digests import digest

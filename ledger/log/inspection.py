@@ -1,15 +1,19 @@
-"""Looks at the file of a ledger that change nothing: the file without its -wal, a foreign -wal, and a file with damage."""
+"""Looks at the file of a ledger that change nothing: the file without its -wal, a foreign -wal, a file with damage, a copy.
+
+A copy of a log up to a position takes no further event. Its log is the same as the ledger's, byte for byte, so what was erased
+after that position lies in a table next to the log.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
-from ledger.log import copies, file_lock, platform
+from ledger.log import file_lock, platform
 from ledger.log.file_lock import lock_of
 
 APPLICATION_ID = 0x4C656467  # "Ledg"
@@ -41,7 +45,7 @@ def alone(path: str, *, is_copy: bool = False) -> Alone:
     try:
         with closing(sqlite3.connect(platform.file_uri(path, "immutable=1"), uri=True)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-            if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
+            if application_id != APPLICATION_ID or (is_marked_copy(connection) and not is_copy):
                 return Alone(False)
             creation = connection.execute(f"{sql} {first}").fetchone()
             if creation is None:
@@ -152,3 +156,39 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
     finally:
         with lock.hold(30.0, create=False):
             connection.close()
+
+
+COPY_TRIGGER = "events_end"  # the trigger that refuses further events
+COPY_SCHEMA = f"""
+CREATE TABLE erased_later (position INTEGER PRIMARY KEY, version INTEGER NOT NULL, state TEXT NOT NULL);
+CREATE TRIGGER {COPY_TRIGGER} BEFORE INSERT ON events BEGIN
+    SELECT RAISE(ABORT, 'a copy of a ledger up to a position takes no event');
+END;
+"""
+COPY_REFUSES = (
+    "this is a copy of a ledger up to a position; it is for reading and accepts no command: replay(…, branch=True) makes"
+    " a copy that is a ledger of its own"
+)
+COPY_PASSES = (
+    "this is a copy of a ledger up to a position, and a file made from it would pass for the ledger:"
+    " replay(…, branch=True) makes a copy that does not"
+)
+ErasedLater = tuple[int, int, str]  # position, version and state of a ContentErased after the copy's end
+
+
+def mark_copy(connection: sqlite3.Connection, later: Iterable[ErasedLater]) -> None:
+    """Mark a file as a copy, with the erasures that came after its end."""
+    connection.executescript(COPY_SCHEMA)
+    connection.executemany("INSERT INTO erased_later VALUES (?, ?, ?)", later)
+
+
+def is_marked_copy(connection: sqlite3.Connection) -> bool:
+    sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'trigger' AND name = ?"
+    return connection.execute(sql, (COPY_TRIGGER,)).fetchone() is not None
+
+
+def erased_later(connection: sqlite3.Connection) -> list[ErasedLater]:
+    """Return the erasures after the end of a copy that took texts out of the copy, in the order of the log."""
+    if not is_marked_copy(connection):
+        return []
+    return connection.execute("SELECT position, version, state FROM main.erased_later ORDER BY position").fetchall()

@@ -25,7 +25,7 @@ from ledger.memories.asked import SupersedeRequest
 from ledger.memories.changes import admit, is_stated_by, most_by, refuse_raise, refuse_revision, refuse_threat
 from ledger.memories.sources import own, session_of, source_list, with_sources
 from ledger.memories.state import CONTENT_BYTES, HIDDEN, MemoryState
-from ledger.observations import evidence
+from ledger.observations.policy import put_back
 from ledger.types import Metadata
 from projections.views import confidence as timeline
 
@@ -368,7 +368,7 @@ def restore(
         emit(work, memory, memory_rules.RestoreMemory(reason))
         status = (memory.before or "active") if memory.status in HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
-        evidence.put_back(work, [memory.id], alive, reason)
+        put_back(work, [memory.id], alive, reason)
 
     return change(writer, asker, "restore", id, body, (id, reason))
 

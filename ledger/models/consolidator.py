@@ -25,8 +25,7 @@ from ledger.models.port import ModelRequest
 from ledger.models.prompts import prompt
 from ledger.models.reading import Action, Parsed
 from ledger.observations import rules as observation_rules
-from ledger.observations.evidence import duplicate
-from ledger.observations.policy import CHANGED, SECRET, SourcePiece, applied, evidence_of, unfit
+from ledger.observations.policy import CHANGED, SECRET, SourcePiece, applied, duplicate, evidence_of, unfit
 from ledger.observations.rules import WORDS, ObservationState
 from projections.views import observations, sessions
 from projections.views.consolidations import Scope, Sourced

@@ -25,10 +25,21 @@ from ledger.memories import answers
 from ledger.memories import commands as of_memories
 from ledger.memories.sources import own, source_list
 from ledger.observations import answers as observation_answers
-from ledger.observations import evidence as rules_of_evidence
 from ledger.observations import queries as observation_queries
 from ledger.observations import rules as observation_rules
-from ledger.observations.evidence import BY_HAND
+from ledger.observations.policy import (
+    BY_HAND,
+    KINDS,
+    dated,
+    duplicate,
+    emit,
+    live,
+    no_source,
+    put_back,
+    refuse_duplicate,
+    to_withdraw,
+    withdraw,
+)
 from ledger.observations.rules import TEXT_BYTES, ObservationState
 from projections.core.rows import Connection
 from projections.views import audit, control, observations
@@ -69,9 +80,9 @@ def observe(
     def body(work: Work) -> str:
         work.project = project_of = work.project_named(project)
         sources = tuple(dict.fromkeys(_source_id(work, id, project_of) for id in source_ids))
-        evidence = rules_of_evidence.dated(work, sources)
+        evidence = dated(work, sources)
         formed = ObservationFormed(text, millionths, GIVEN, BY_HAND, evidence, sources, labels, why)
-        known = rules_of_evidence.duplicate(work, project_of, labels, text)
+        known = duplicate(work, project_of, labels, text)
         if known is not None:
             _absorb(work, known, formed)
             return known.id
@@ -97,7 +108,7 @@ def revise(
 
     def body(work: Work, state: ObservationState) -> None:
         cited = [support.source for support in observations.support_of(work.rows, state.row) if not support.withdrawn]
-        alive = rules_of_evidence.live(work, cited)
+        alive = live(work, cited)
         if state.status == "active":
             if not alive:
                 raise RejectedError(
@@ -106,10 +117,10 @@ def revise(
                     rule="evidence",
                     subject=state.id,
                 )
-            rules_of_evidence.refuse_duplicate(work, state, content, "revise")
+            refuse_duplicate(work, state, content, "revise")
         written = tuple(source for source in cited if source in alive)
         command = observation_rules.ReviseObservation(content, "curated", None, None, BY_HAND, written, reason)
-        rules_of_evidence.emit(work, state, command)
+        emit(work, state, command)
 
     return _change_observation(engine, "revise", id, body, asker, (id, content, reason))
 
@@ -121,7 +132,7 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
     command = observation_rules.Retire("curated", reason=check_reason("reason", reason))
 
     def body(work: Work, state: ObservationState) -> None:
-        rules_of_evidence.emit(work, state, command)
+        emit(work, state, command)
 
     return _change_observation(engine, "retract", id, body, asker, (id, reason))
 
@@ -144,8 +155,8 @@ def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> ob
 
     def body(work: Work, state: ObservationState) -> None:
         if state.status == "retracted":
-            rules_of_evidence.refuse_duplicate(work, state, state.text or "", "restore")
-        rules_of_evidence.emit(work, state, observation_rules.RestoreObservation(reason))
+            refuse_duplicate(work, state, state.text or "", "restore")
+        emit(work, state, observation_rules.RestoreObservation(reason))
 
     return _change_observation(engine, "restore", id, body, asker, (id, reason))
 
@@ -155,8 +166,8 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
 
     def body(work: Work) -> str:
         source = own(work, source_list(id, messages=True)[0])
-        sources = rules_of_evidence.to_withdraw(work, source)
-        rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
+        sources = to_withdraw(work, source)
+        put_back(work, sources, live(work, sources), reason)
         return source
 
     outcome = engine.writer.run("restore", asker, body, (id, reason))
@@ -201,8 +212,8 @@ def withdraw_source(
     named: list[str] = []
 
     def body(work: Work) -> str:
-        named[:] = dict.fromkeys(source for id in ids_given for source in rules_of_evidence.to_withdraw(work, id))
-        rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
+        named[:] = dict.fromkeys(source for id in ids_given for source in to_withdraw(work, id))
+        withdraw(work, named, reason, exclusive=exclusive)
         return "ledger"
 
     outcome = engine.writer.run("observations.withdraw", asker, body, (ids_given, reason))
@@ -215,7 +226,7 @@ def _would_withdraw(engine: Engine, ids: Sequence[str], user: str) -> observatio
         for id in ids:
             sources = observations.sources_named(connection, id, user)
             if not sources:
-                raise rules_of_evidence.no_source(id)
+                raise no_source(id)
             named |= dict.fromkeys(sources)
         supported = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
         states = [state for state in supported if state is not None and state.status != observation_rules.ERASED]
@@ -290,7 +301,7 @@ def _is_observation(id: object) -> bool:
 
 def _source_id(work: Work, id: str, project: str | None) -> str:
     """Return the full id of a source; refuse a subject that cannot be a source of an observation of this project."""
-    if id[0] not in rules_of_evidence.KINDS and message_place(id) is None:
+    if id[0] not in KINDS and message_place(id) is None:
         raise RejectedError(
             "an observation rests on memories (m_…), interactions (i_…), chunks (c_…) and messages (s_…:POSITION), "
             f"and not on {id:.40}"
@@ -328,11 +339,11 @@ def _absorb(work: Work, known: ObservationState, formed: ObservationFormed) -> N
     if added or work.who.actor not in _formed_by(work, known):
         work.emit(known.id, formed, first=known.row)
     sources = {support.source for support in supports.values() if not support.withdrawn} | {*added}
-    alive = sources & rules_of_evidence.live(work, known.written_from)
+    alive = sources & live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         text, written = known.text or "", formed.written_from
         command = observation_rules.ReviseObservation(text, "curated", None, None, BY_HAND, written)
-        rules_of_evidence.emit(work, known, command)
+        emit(work, known, command)
 
 
 def _formed_by(work: Work, known: ObservationState) -> set[str | None]:

@@ -2,22 +2,29 @@
 
 The steps of a page of new sources are planned on a snapshot, outside of the writer's lock. Under the lock each step is recorded
 only if the sources and the observation that it concerns are unchanged.
+
+The rules of evidence follow: the sources that can support an observation, duplicates, and the withdrawal and return of a source,
+which concerns every observation that the source supports, in one append.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ledger.core.steps import check_size
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.text import normalise
 from ledger.english.near import rarest_first
 from ledger.events import EvidenceSource, ObservationFormed
-from ledger.observations import rules as observation_rules
-from ledger.observations.evidence import BY_HAND, duplicate
+from ledger.observations import rules
 from ledger.observations.grouping import GROUPING, Compared, Groups, central, likeness, read, wording
-from ledger.observations.rules import ObservationState
+from ledger.observations.rules import ObservationState, Support
+from projections.core.rows import Connection
 from projections.views import consolidations, observations
 from projections.views.consolidations import Scope, Sourced
 
@@ -69,7 +76,7 @@ class ConsolidationStep(Struct):
     seen: ObservationState | None = None
     pieces: tuple[SourcePiece, ...] = ()
     evidence: tuple[SourcePiece, ...] = ()
-    commands: tuple[observation_rules.Command, ...] = ()
+    commands: tuple[rules.Command, ...] = ()
     group: Group | None = None
     after: ConsolidationStep | None = None  # the step without which this step is not taken
 
@@ -210,10 +217,10 @@ class ConsolidationPlanner:
         if state.consolidator == BY_HAND:
             return []
         if not [proof for proof in sourced.proofs if not proof.withdrawn]:
-            return [ConsolidationStep("retracted", state, commands=(observation_rules.Retire("no_evidence"),))]
+            return [ConsolidationStep("retracted", state, commands=(rules.Retire("no_evidence"),))]
         if not sourced.lost_a_wording_source and not self._is_reworded(sourced):
             self._add_observation(state, self._words_of(sourced), sourced)
-            return [ConsolidationStep("refreshed", state, commands=(observation_rules.Refresh("resolve", GROUPING),))]
+            return [ConsolidationStep("refreshed", state, commands=(rules.Refresh("resolve", GROUPING),))]
         pieces = self._pieces_of(sourced)
         old = read(state.text or "")
         contradicting = [piece for piece in pieces if id(piece) in self._fresh and not likeness(self._read(piece), old)]
@@ -236,7 +243,7 @@ class ConsolidationPlanner:
         if not contradicting:
             return []  # the observation stays stale until a source comes back
         others = {proof.source for proof in sourced.live} - {piece.id for piece in contradicting}
-        retire = () if others else (observation_rules.Retire("no_evidence"),)
+        retire = () if others else (rules.Retire("no_evidence"),)
         commands = (*_withdrawn(contradicting), *retire)
         return [ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands)]
 
@@ -250,11 +257,9 @@ class ConsolidationPlanner:
         known = target.known | {piece.id for piece in contradicting}
         added = tuple(EvidenceSource(proof.source, proof.at) for proof in sourced.live if proof.source not in known)
         target.known.update(evidence.source for evidence in added)
-        moved = (
-            ConsolidationStep("revised", into, commands=(observation_rules.Add(added, GROUPING),)) if added else None
-        )
+        moved = ConsolidationStep("revised", into, commands=(rules.Add(added, GROUPING),)) if added else None
         retracted = ConsolidationStep(
-            "retracted", sourced.state, commands=(observation_rules.Retire("merged", by=into.id),), after=moved
+            "retracted", sourced.state, commands=(rules.Retire("merged", by=into.id),), after=moved
         )
         return [moved, retracted] if moved is not None else [retracted]
 
@@ -307,27 +312,27 @@ class ConsolidationPlanner:
             if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
                 continue
             others = [proof for proof in sourced.live if proof.source != piece.id]
-            commands: tuple[observation_rules.Command, ...] = _withdrawn([piece])
+            commands: tuple[rules.Command, ...] = _withdrawn([piece])
             if not others:
-                commands += (observation_rules.Retire("no_evidence"),)
+                commands += (rules.Retire("no_evidence"),)
             self._forget(piece, sourced)
             steps.append(ConsolidationStep("revised" if others else "retracted", sourced.state, commands=commands))
         return steps
 
 
-def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[observation_rules.Command, ...]:
-    return (observation_rules.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
+def _withdrawn(pieces: Sequence[SourcePiece]) -> tuple[rules.Command, ...]:
+    return (rules.Withdraw(tuple(piece.id for piece in pieces), "contradicted"),) if pieces else ()
 
 
-def _revision(piece: SourcePiece) -> observation_rules.ReviseObservation:
-    return observation_rules.ReviseObservation(
+def _revision(piece: SourcePiece) -> rules.ReviseObservation:
+    return rules.ReviseObservation(
         piece.words, "resolve", confidence_rules.OBSERVATION_CONFIDENCE, RULE, GROUPING, (piece.id,)
     )
 
 
-def _addition(pieces: Sequence[SourcePiece]) -> observation_rules.Add:
+def _addition(pieces: Sequence[SourcePiece]) -> rules.Add:
     # A memory that was withdrawn because it was revised may have been revised back.
-    return observation_rules.Add(evidence_of(pieces), GROUPING, restores=True)
+    return rules.Add(evidence_of(pieces), GROUPING, restores=True)
 
 
 def evidence_of(pieces: Iterable[SourcePiece]) -> tuple[EvidenceSource, ...]:
@@ -375,7 +380,7 @@ def _form(work: Work, scope: Scope, step: ConsolidationStep, alive: set[int], ci
             confidence=confidence_rules.OBSERVATION_CONFIDENCE,
             rule=RULE,
             consolidator=GROUPING,
-            evidence=evidence_of(pieces)[: observation_rules.EVIDENCE],
+            evidence=evidence_of(pieces)[: rules.EVIDENCE],
             written_from=(pieces[0].id,),
             tags=scope.tags,
         ),
@@ -402,7 +407,7 @@ def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: 
     elif any(id(piece) not in alive for piece in step.pieces):
         return CHANGED
     for command in commands:
-        if not isinstance(command, observation_rules.ReviseObservation):
+        if not isinstance(command, rules.ReviseObservation):
             continue
         if why := unfit(work, command.text):
             return why
@@ -411,10 +416,10 @@ def _change(work: Work, step: ConsolidationStep, seen: ObservationState, alive: 
     return step.counts if applied(work, current, commands) else CHANGED
 
 
-def applied(work: Work, current: ObservationState, commands: Iterable[observation_rules.Command]) -> bool:
+def applied(work: Work, current: ObservationState, commands: Iterable[rules.Command]) -> bool:
     """Emit the events of these commands on an observation; return False if the commands led to no event."""
     supports = observations.support_of(work.rows, current.row)
-    events = [event for command in commands for event in observation_rules.decide(command, current, supports)]
+    events = [event for command in commands for event in rules.decide(command, current, supports)]
     for event in events:
         work.emit(current.id, event, first=current.row)
     return bool(events)
@@ -440,3 +445,151 @@ def _cited_by_rules(work: Work, scope: Scope, steps: Sequence[ConsolidationStep]
     """Return the memories of planned observations that another run put into an observation of the scope meanwhile."""
     source_ids = {piece.id for step in steps if step.seen is None for piece in step.pieces if piece.id.startswith("m_")}
     return consolidations.cited(work.connection(), scope, sorted(source_ids), GROUPING)
+
+
+BY_HAND = "by_hand"  # the consolidator of an observation that a person writes
+KINDS = ("m", "i", "c")  # the ids of memories, interactions and chunks begin so; messages can be evidence too
+_UNDO = (
+    "undo the withdrawal of the source with exclusive=True"  # the advice, because restore has no parameter exclusive
+)
+
+
+# --- sources --------------------------------------------------------------------------------------------------------
+
+
+def live(work: Work, sources: Iterable[str]) -> set[str]:
+    """Return the sources that count as proof; called under the writer's lock."""
+    work.rows.flush()
+    return observations.live(work.connection(), sources)
+
+
+def dated(work: Work, sources: Sequence[str]) -> tuple[EvidenceSource, ...]:
+    """Return live sources as evidence, with the time at which each source was true in the world.
+
+    Raises:
+        RejectedError: A source is not live.
+    """
+    alive = live(work, sources)
+    if dead := [source for source in sources if source not in alive]:
+        raise RejectedError(
+            f"{dead[0]} is not in use (hidden, quarantined, undone or erased), so it cannot be evidence; restore it first",
+            rule="evidence",
+            subject=dead[0],
+        )
+    times = observations.times_of(work.connection(), sources)
+    return tuple(EvidenceSource(source, times[source]) for source in sources)
+
+
+# --- duplicates ------------------------------------------------------------------------------------------------------
+
+
+def duplicate(
+    work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
+) -> ObservationState | None:
+    """Return the oldest active observation of this user and scope with the same text, without the one in the row ``besides``."""
+    statements = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
+    numbers = [number for statement in statements if (number := observations.statement(*statement)) is not None]
+    for row in sorted(row for number in numbers for row in observations.with_statement(work.rows, number)):
+        known: ObservationState | None = work.at_row(row, "o") if row != besides else None
+        if known is not None and normalise(known.text or "") == normalise(text):
+            return known
+    return None
+
+
+def refuse_duplicate(work: Work, observation: ObservationState, text: str, verb: str) -> None:
+    """Raise ``RejectedError`` if another active observation of the scope has the same text."""
+    same = duplicate(work, observation.project, observation.tags, text, besides=observation.row)
+    if same is not None:
+        raise RejectedError(
+            f"cannot {verb} {observation.id}: {same.id} is active and says the same; keep one of them",
+            rule="duplicate",
+            subject=observation.id,
+        )
+
+
+# --- withdrawing and putting back ------------------------------------------------------------------------------------
+
+
+def _flushed(work: Work) -> Connection:
+    work.rows.flush()
+    return work.connection()
+
+
+def _changeable(work: Work, row: int) -> ObservationState | None:
+    """Return the observation in a row; None if the observation was erased."""
+    state: ObservationState | None = work.at_row(row, "o")
+    return None if state is None or state.status == rules.ERASED else state
+
+
+def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
+    """Withdraw sources from all observations.
+
+    An active observation without another live source is retracted; an active observation with one is marked stale.
+    """
+    rows = observations.supported_by(_flushed(work), sources)
+    check_size(len(rows), exclusive=exclusive)
+    touched: list[tuple[ObservationState, list[Support], list[str]]] = []
+    for row in rows:
+        if (state := _changeable(work, row)) is not None:
+            supports = observations.support_of(work.rows, row)
+            others = [support.source for support in supports if not support.withdrawn and support.source not in sources]
+            touched.append((state, supports, others))
+    alive = live(work, {source for _, _, others in touched for source in others})
+    for state, supports, others in touched:
+        emit(work, state, rules.Withdraw(tuple(sources), "asked", reason), supports)
+        if state.status == "active" and alive.isdisjoint(others):
+            emit(work, state, rules.Retire("no_evidence"))
+        elif state.status == "active":
+            emit(work, state, rules.MarkStale("withdrawn"))
+    check_size(len(work.emitted), exclusive=exclusive)
+
+
+def put_back(work: Work, sources: Collection[str], alive: Collection[str], reason: str = "") -> None:
+    """Put withdrawn sources back; ``alive`` are those of the sources that are live.
+
+    An observation that was retracted for want of evidence becomes active again if one of its sources is live. A wording that was
+    stale only because of the withdrawal is fresh again once no other withdrawn source is missing.
+    """
+    rows = observations.waiting_for(_flushed(work), sources, alive)
+    check_size(len(rows), exclusive=False, allowed=_UNDO)
+    for row in rows:
+        if (state := _changeable(work, row)) is None:
+            continue
+        supports = observations.support_of(work.rows, row)
+        own = [support for support in supports if support.source in sources and support.withdrawn in ("", "asked")]
+        evidence = tuple(EvidenceSource(support.source, support.at) for support in own if support.withdrawn)
+        emit(work, state, rules.Add(evidence, BY_HAND, restores=True), supports)
+        lives = any(support.source in alive for support in own)
+        if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
+            emit(work, state, rules.RestoreObservation(reason))
+            state = replace(state, status="active")
+        waits_for_others = any(support.withdrawn == "asked" for support in supports if support.source not in sources)
+        if (state.status, state.stale, waits_for_others) == ("active", "withdrawn", False):
+            emit(work, state, rules.Refresh("restored", BY_HAND))
+    check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
+
+
+def emit(work: Work, state: ObservationState, command: rules.Command, supports: Sequence[Support] = ()) -> None:
+    work.project = state.project
+    for event in rules.decide(command, state, supports):
+        work.emit(state.id, event, first=state.row)
+
+
+def to_withdraw(work: Work, id: str) -> list[str]:
+    """Return the full id of a memory, an interaction, a chunk or a message; of a document the ids of all its chunks.
+
+    A source that was undone is found too.
+
+    Raises:
+        NotFoundError: This user has no such source.
+    """
+    connection = _flushed(work)
+    ids = observations.sources_named(connection, id, work.who.user)
+    if not ids:
+        raise no_source(id)
+    return ids
+
+
+def no_source(id: str) -> NotFoundError:
+    nobody = "no memory, interaction, chunk, document or message of this user has the id"
+    return NotFoundError(f"{nobody} {id!r:.40}, so there is nothing to withdraw")

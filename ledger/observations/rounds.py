@@ -20,9 +20,9 @@ from ledger.interactions.rules import InteractionState
 from ledger.log.reading import read_tip
 from ledger.observations import policy as consolidation
 from ledger.observations.answers import Consolidated, ConsolidationReport
-from ledger.observations.evidence import BY_HAND
 from ledger.observations.grouping import GROUPING, sentences
 from ledger.observations.policy import (
+    BY_HAND,
     COUNTED,
     USER,
     ConsolidationPlanner,

@@ -31,14 +31,12 @@ LAYERS = (  # each may import from its own and from those before it
     (*PURE, "ledger.types"),
     ("ledger.log", "ledger.proof.merkle", "ledger.proof.checkpoints"),
     ("projections",),
-    ("ledger.core",),  # and the file answers.py of every feature
-    ("ledger.guards",),
+    ("ledger.core",),
     ("ledger.vectors",),
     ("ledger.projects",),
     (
         *("ledger.memories", "ledger.graph", "ledger.review", "ledger.policy"),
-        *("ledger.extraction.applying", "ledger.extraction.policy", "ledger.extraction.rule_findings"),
-        *("ledger.interactions.policy", "ledger.observations.evidence", "ledger.observations.policy"),
+        *("ledger.extraction.applying", "ledger.extraction.rule_findings"),
     ),  # what is decided about memories, whoever asks for it
     ("ledger.models",),  # what a model answers becomes proposals, which the policies take or leave
     ("ledger.documents",),
@@ -48,13 +46,17 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.values",),
     ("ledger.sessions",),
     ("ledger.extraction",),
-    ("ledger.history", "ledger.undo", "ledger.erasure", "ledger.proof", "ledger.guards.quarantining"),
-    ("ledger.guards.api", "ledger.projects.api", "ledger.sessions.api"),  # namespaces that join several features
+    ("ledger.history", "ledger.undo", "ledger.erasure", "ledger.proof", "ledger.guards"),
     ("ledger.jobs", "ledger.care", "ledger.shared"),
     ("ledger.api", "ledger.answers", "ledger"),
     ("ledger.aio",),
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.importers", "ledger.web", "ledger.__main__"),
 )
+OF_FEATURES = {  # files of one name in every feature: the layer that they belong to
+    "answers": "ledger.core",
+    "policy": "ledger.memories",  # rules over many subjects, under the writer's lock
+    "api": "ledger.history",  # namespaces join features
+}
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
 CORE = {
     "shared",
@@ -121,15 +123,17 @@ def is_pure(name: str) -> bool:
 def layer(name: str) -> int:
     if is_pure(name):
         return 0
-    if name.count(".") > 1 and name.endswith(".answers"):
-        return layer("ledger.core")
     found = [
         (len(prefix), number)
         for number, prefixes in enumerate(LAYERS)
         for prefix in prefixes
         if name == prefix or name.startswith(prefix + ".")
     ]
-    return max(found)[1]
+    own, last = max(found)[1], name.rpartition(".")[2]
+    if name.count(".") > 1 and last in OF_FEATURES:
+        above = layer(OF_FEATURES[last])
+        return max(own, above) if last == "api" else above
+    return own
 
 
 def test_imports_point_one_way(product: Modules) -> None:

@@ -188,7 +188,10 @@ def importer_of(source: Source, kind: str | None) -> tuple[str, Importer]:
     for name in KINDS:
         if (importer := _importer(name)).recognizes(source):
             return name, importer
-    raise RejectedError(f"the kind of {source.path} cannot be told by its content: name one of {kinds}", rule="kind")
+    raise RejectedError(
+        f"the kind of {source.path} cannot be told by its content: name one of {kinds}; add(messages) takes a chat",
+        rule="kind",
+    )
 
 
 def _importer(kind: str) -> Importer:

@@ -6,6 +6,7 @@ An assistant wrote the text, and nobody can tell what the person said. So every 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 
 from ledger.importers.records import MovedStatement
@@ -13,16 +14,18 @@ from ledger.importers.source import Source
 from ledger.importers.statements import statements
 
 CLIENT = "summary"
+_CHAT = re.compile(r"(?:user|human|assistant|ai|system)\s*:", re.IGNORECASE)
 
 
 def recognizes(source: Source) -> bool:
-    """Return True for a single text file that has a letter and is no JSON."""
+    """Return True for a single text file that has a letter, is no JSON, and does not begin as a chat."""
     if source.is_folder or len(source.parts) != 1:
         return False
     head = source.head(source.parts[0])
     text = head.decode("utf-8", "ignore").strip()
     is_text = b"\0" not in head and bool(text) and len(text.encode()) >= len(head.strip()) - 3
-    return is_text and any(map(str.isalpha, text)) and not text.startswith(("{", '["', "[{"))
+    is_other = text.startswith(("{", '["', "[{")) or _CHAT.match(text) is not None
+    return is_text and any(map(str.isalpha, text)) and not is_other
 
 
 def records(source: Source) -> Iterator[MovedStatement]:

@@ -45,7 +45,13 @@ def _meant_in(area: str, word: str) -> str | None:
     """Return a hint at the command that a person looks for in a namespace that does not have the command."""
     if (hint := MEANT.get(f"{area} {word}")) is not None:
         return hint
-    return f"the command is memory-ledger {word}" if any(word in names for names in PANELS.values()) else None
+    if any(word in names for names in PANELS.values()):
+        return f"the command is memory-ledger {word}"
+    if word in ("show", "read", "view") and any(method.name == "get" for method in of_area(area)):
+        return f"the command is memory-ledger {area} get"
+    if area == "session" and not get_close_matches(word, [cli_name(method.name) for method in of_area(area)], 1):
+        return f"the command stands before the name, as in memory-ledger session messages {word}"
+    return None
 
 
 def _meant(word: str, besides: Collection[str]) -> str | None:

@@ -19,6 +19,7 @@ _TAGGED = {"Project": "--project", "SessionName": "--session", "DocumentPath": "
 _TAG = re.compile(rf"\b({'|'.join(_TAGGED)})\((\w+)\)")
 _CALL = re.compile(r"\b(?:Ledger\.)?(?:(\w+)\.)?(\w+)\(([^()]*)\)")
 _KEYWORD = re.compile(r"(?<![\w.])([a-z_]+)=(\[…\]|\w+|…)?")
+_NAMED = re.compile(r"[a-z]{2,}(?:_[a-z]+)*")  # the name of an argument, which stands for its value
 _SETTING = re.compile(r"open the ledger with (\w+)=…?")
 _VERBS = {verb.replace("-", "_") for panel in PANELS.values() for verb in panel} - NO_COMMANDS
 
@@ -55,7 +56,8 @@ def _command(match: re.Match[str]) -> str:
     if (area not in AREAS) if area else (verb not in _VERBS):
         return match[0]
     words = [*([area] if area else []), *(["NAME"] if area in OF_A_SESSION else []), verb.replace("_", "-")]
-    return f"`{' '.join([PROGRAM, *words, *arguments.split(', ')]).strip()}`"
+    given = [word.upper() if _NAMED.fullmatch(word) else word for word in arguments.split(", ")]
+    return f"`{' '.join([PROGRAM, *words, *given]).strip()}`"
 
 
 def _option(match: re.Match[str]) -> str:

@@ -18,6 +18,7 @@ from ledger.cli.shell_words import in_shell
         ("maintenance.rebuild() makes it again", "`memory-ledger maintenance rebuild` makes it again"),
         ("history.audit(subject=…) has those", "`memory-ledger history audit --subject …` has those"),
         ("a promotion is by hand: see review()", "a promotion is by hand: see `memory-ledger review`"),
+        ("recall(question) finds it, undo(m_4)", "`memory-ledger recall QUESTION` finds it, `memory-ledger undo m_4`"),
         ("a resolution is keep=MEMORY, or both=True", "a resolution is --keep MEMORY, or --both"),
         ("as in keep=[…], and dry_run lists", "as in --keep …, and --dry-run lists"),
         ("a project is named by Project(name)", "a project is named by --project NAME"),

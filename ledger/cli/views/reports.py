@@ -20,6 +20,8 @@ from ledger.importers.answers import MoveReport
 from ledger.observations.answers import WithdrawalReport
 from ledger.review.answers import ConflictReport, MergeReport
 
+NOTE_CHARS = 400  # of a note about a place of a source, which says what the person may do
+
 
 def stats(answer: answers.Stats) -> RenderableType:
     fields = to_builtins(answer)
@@ -110,7 +112,7 @@ def moved(report: MoveReport) -> RenderableType:
     left += [
         [Text(f"{count:,}"), Text(f"of an unknown kind: {one_line(name)}")] for name, count in report.unknown.items()
     ]
-    notes = [[Text(one_line(where)), short(why)] for where, why in report.notes[:20]]
+    notes = [[Text(one_line(where)), short(in_shell(why), NOTE_CHARS)] for where, why in report.notes[:20]]
     unlisted = report.note_count - len(notes)
     return Group(
         Text(text),

@@ -406,6 +406,18 @@ def test_a_question_ends_in_time_and_the_next_one_is_answered(ledger):
             ledger.query("SELECT 1", timeout=wrong)
 
 
+def test_the_versions_of_a_memory_are_found_by_its_id_without_reading_the_others(ledger):
+    old = ledger.remember("The dinghy leaks.")
+    new = ledger.revise(old.id, "The dinghy leaks a little.")
+    asked = "SELECT content FROM memory_history WHERE id = ?"
+    assert ledger.query(f"{asked} AND to_position IS NULL", new.id) == ({"content": "The dinghy leaks a little."},)
+    assert len(ledger.query(asked, new.id)) == 2
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        plan = [line for *_, line in connection.execute(f"EXPLAIN QUERY PLAN {asked}", (new.id,))]
+    searched = [line for line in plan if line.startswith(("SEARCH m ", "SCAN m ", "SEARCH f ", "SCAN f "))]
+    assert len(searched) == 4 and all(line.startswith("SEARCH") for line in searched), plan
+
+
 def test_an_answer_with_too_many_rows_is_refused_and_not_cut(ledger):
     numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT {}) SELECT x FROM c"
     assert len(ledger.query(numbers.format(10), limit=10)) == 10

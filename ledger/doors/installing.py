@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ledger import RejectedError
-from ledger.core.shell import quoted
 from ledger.doors.hooks import DEFAULT_LEDGER
 from ledger.doors.merging import NO_FILE, Unreadable, with_block, with_entry, without_block, without_entry
 from ledger.types import CodingAgent
@@ -72,9 +73,21 @@ class Programs(NamedTuple):
     def server(self, *more: str) -> list[str]:
         return [program(NAME), "mcp", *self._options(), *more]
 
-    def hook(self, *more: str) -> str:
+    def claude_hook(self) -> dict[str, object]:
+        """Return the command of a hook of Claude Code, which on Windows starts the program itself, without a shell."""
+        if sys.platform != "win32":
+            return {"command": shlex.join(self._hook([program(HOOK)]))}
+        command, *words = self._hook(_without_window())
+        return {"command": command, "args": words}
+
+    def codex_hook(self) -> dict[str, object]:
+        """Return the command of a hook of Codex, which on Windows gives it to PowerShell."""
+        words = self._hook([program(HOOK)], "--client", "codex")
+        return {"command": _for_powershell(words) if sys.platform == "win32" else shlex.join(words)}
+
+    def _hook(self, program: Sequence[str], *more: str) -> list[str]:
         never = () if self.learns else ("--learn-turns", "0")
-        return quoted([*_hook_program(), *self._options(), *never, *more])
+        return [*program, *self._options(), *never, *more]
 
     def _options(self) -> list[str]:
         return ["--db", self.ledger, *(("--user", self.user) if self.user else ())]
@@ -103,12 +116,20 @@ def program(name: str) -> str:
     return str(path) if path.exists() else name
 
 
-def _hook_program() -> list[str]:
-    """Return the words that start a hook; on Windows through the Python that opens no window."""
+def _without_window() -> list[str]:
+    """Return the words that start a hook on Windows, through the Python that opens no window."""
     windowless = Path(sys.executable).with_name("pythonw.exe")
-    if sys.platform == "win32" and windowless.exists():
-        return [str(windowless), "-P", "-m", "ledger.doors.hooks"]
-    return [program(HOOK)]
+    return [str(windowless), "-P", "-m", "ledger.doors.hooks"] if windowless.exists() else [program(HOOK)]
+
+
+def _for_powershell(words: Sequence[str]) -> str:
+    """Return a command line for PowerShell, which starts a program whose name is quoted only after ``&``."""
+    # PowerShell takes the typographic quotes for quotes too, and a doubled one for the quote itself.
+    quoted = [
+        word if re.fullmatch(r"[\w:.\\/+-]+", word) else "'" + re.sub("(['\u2018-\u201b])", r"\1\1", word) + "'"
+        for word in words
+    ]
+    return " ".join(quoted if quoted[0] == words[0] else ["&", *quoted])
 
 
 def plan(agent: CodingAgent, ledger: str | None, user: str, *, remove: bool, learns: bool = True) -> InstallPlan:
@@ -230,9 +251,9 @@ def _of_plugin(source: Path, programs: Programs) -> str:
     """Return the text of a file of the plugin with the commands of this installation in it."""
     text = source.read_text(encoding="utf-8")
     if source.parent.name == "hooks":
-        client = ("--client", "codex") if source.name == "codex.json" else ()
+        command = programs.codex_hook() if source.name == "codex.json" else programs.claude_hook()
         content = json.loads(text)
-        content["hooks"] = {event: [_handler(programs.hook(*client), event)] for event in SECONDS}
+        content["hooks"] = {event: [_handler(command, event)] for event in SECONDS}
     elif source.name == ".mcp.json":
         content = {"mcpServers": {NAME: _command(programs)}}
     else:
@@ -260,8 +281,8 @@ def _codex(programs: Programs) -> Edits:
     return [*edits, config], [*folders, home / "plugins" / "cache", home / "plugins", home]
 
 
-def _handler(command: str, event: str) -> dict[str, object]:
-    return {"hooks": [{"type": "command", "command": command, "timeout": SECONDS[event]}]}
+def _handler(command: dict[str, object], event: str) -> dict[str, object]:
+    return {"hooks": [{"type": "command", **command, "timeout": SECONDS[event]}]}
 
 
 def _entry(path: Path, place: tuple[str, ...], value: object) -> _Edit:

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import needs
 import pytest
 from command_line import run
 from places import move_home
@@ -48,7 +49,7 @@ def filled(home: Path) -> Path:
 def state(home: Path) -> dict[str, tuple[bytes, int]]:
     """The bytes and the mode of every file."""
     files = [path for path in home.rglob("*") if path.is_file()]
-    return {str(path.relative_to(home)): (path.read_bytes(), path.stat().st_mode) for path in files}
+    return {path.relative_to(home).as_posix(): (path.read_bytes(), path.stat().st_mode) for path in files}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -97,7 +98,7 @@ def test_at_a_terminal_it_shows_the_plan_and_asks(
     monkeypatch.setattr("ledger.cli.asking.is_at_a_terminal", lambda: True)
     shown = run("install", "cursor", stdin=reply)
     assert shown.exit_code == (0 if written else 1)
-    assert f"create: {home}/.cursor/mcp.json" in shown.stdout and "Write this? [y/N]" in shown.stderr
+    assert f"create: {home / '.cursor/mcp.json'}" in shown.stdout and "Write this? [y/N]" in shown.stderr
     assert (home / ".cursor/mcp.json").exists() is written
 
 
@@ -125,6 +126,7 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_at_all_is_written(
     assert state(home) == before
 
 
+@needs.links
 def test_a_symbolic_link_stays_one_and_its_target_keeps_its_mode(home: Path) -> None:
     target = home / "dotfiles" / "mcp.json"
     target.parent.mkdir()
@@ -264,16 +266,51 @@ def test_the_skill_learn_runs_in_a_fork_with_a_small_model_and_two_tools() -> No
     assert {name.rpartition("__")[2] for name in head["allowed-tools"].split()} == {"unread", "learn"}
 
 
-def test_hooks_on_windows_open_no_window_and_start_no_shell(
-    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    scripts = tmp_path / "Python of Ana" / "Scripts"
+@pytest.fixture
+def windows(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a Python on Windows whose path has a blank and a quote."""
+    scripts = home / "Ana's Python" / "Scripts"
     scripts.mkdir(parents=True)
-    for name in ("python.exe", "pythonw.exe", "memory-ledger.exe"):
+    for name in ("python.exe", "pythonw.exe", "memory-ledger.exe", "memory-ledger-hook.exe"):
         (scripts / name).touch()
     monkeypatch.setattr("sys.executable", str(scripts / "python.exe"))
     monkeypatch.setattr("sys.platform", "win32")
-    programs = installing.Programs("C:\\Users\\Ana B\\memory.db", "ana")
-    hook = f'"{scripts}/pythonw.exe" -P -m ledger.doors.hooks --db "C:/Users/Ana B/memory.db" --user ana'
-    assert programs.hook() == hook
-    assert programs.server()[:2] == [str(scripts / "memory-ledger.exe"), "mcp"]
+    return scripts
+
+
+def stop_hook(file: Path) -> dict[str, object]:
+    (entry,) = json.loads(file.read_text(encoding="utf-8"))["hooks"]["Stop"]
+    (handler,) = entry["hooks"]
+    assert isinstance(handler, dict)
+    return handler
+
+
+def test_claude_code_on_windows_starts_a_hook_without_a_shell_and_without_a_window(windows: Path, home: Path) -> None:
+    path = home / "Ana B" / "memory.db"
+    assert run("install", "claude", "--yes", "--db", str(path), "--user", "ana").exit_code == 0
+    assert stop_hook(home / ".claude/skills/memory-ledger/hooks/hooks.json") == {
+        "type": "command",
+        "command": str(windows / "pythonw.exe"),
+        "args": ["-P", "-m", "ledger.doors.hooks", "--db", str(path), "--user", "ana"],
+        "timeout": installing.SECONDS["Stop"],
+    }
+    server = json.loads((home / ".claude/skills/memory-ledger/.mcp.json").read_text(encoding="utf-8"))
+    assert server["mcpServers"]["memory-ledger"]["command"] == str(windows / "memory-ledger.exe")
+
+
+def test_codex_on_windows_gives_powershell_a_line_that_it_splits_into_the_same_words(windows: Path, home: Path) -> None:
+    path = home / "Ana’s files" / "memory.db"
+    assert run("install", "codex", "--yes", "--db", str(path), "--user", "ana").exit_code == 0
+    hook, ledger = (
+        str(place).replace("'", "''").replace("’", "’’") for place in (windows / "memory-ledger-hook.exe", path)
+    )
+    assert stop_hook(home / CODEX / "hooks/codex.json")["command"] == (
+        f"& '{hook}' --db '{ledger}' --user ana --client codex"
+    )
+
+
+def test_a_line_for_powershell_quotes_no_word_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr(installing, "program", lambda name: f"C:\\Python\\{name}.exe")
+    line = installing.Programs("C:\\Ana\\$memory.db", "").codex_hook()["command"]
+    assert line == "C:\\Python\\memory-ledger-hook.exe --db 'C:\\Ana\\$memory.db' --client codex"

@@ -66,7 +66,8 @@ def listen(host: str, port: int) -> list[socket.socket]:
         for listener in sockets:
             listener.close()
         number = error.errno or 0  # below 0 of a name that nobody knows
-        why = (os.strerror(number) if number > 0 else str(error.strerror)).lower()
+        known = getattr(socket, "errorTab", {})  # on Windows strerror knows no number of a socket
+        why = (known.get(number) or (os.strerror(number) if number > 0 else str(error.strerror))).lower().rstrip(".")
         raise RejectedError(f"nothing can listen on {_bracketed(host)}:{port}: {why}", rule="listen") from None
     return sockets
 

@@ -19,7 +19,7 @@ def _makes_links() -> bool:
         link = Path(place, "link")
         try:
             link.symlink_to(Path(place), target_is_directory=True)
-            return link.is_dir()
+            return link.is_symlink() and link.is_dir()
         except OSError:  # on Windows only some may make one
             return False
 

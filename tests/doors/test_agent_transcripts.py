@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 
 from ledger.doors import agent_transcripts
@@ -160,12 +161,17 @@ def test_a_transcript_longer_than_its_end_is_read_from_the_beginning_of_a_line(
     assert [turn.key for turn in new_turns(read(str(path)), "")] == ["u7", "u8"]
 
 
-@pytest.mark.parametrize("place", ["folder", "pipe", "/dev/zero"])
+@needs.named_pipes
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero"])
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path, place: str) -> None:
-    (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match=r"no regular file|directory"):
+    with pytest.raises(OSError, match=r"no regular file"):
         read(str(tmp_path / place))
+
+
+def test_a_folder_is_no_transcript(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"no regular file|directory|Permission denied"):
+        read(str(tmp_path))
 
 
 BLOCK = "Known."

@@ -7,6 +7,7 @@ import stat
 import threading
 from pathlib import Path
 
+import needs
 import pytest
 from command_line import run
 
@@ -35,12 +36,14 @@ def test_another_text_than_the_whole_token_is_refused(tokens: TokenFile) -> None
     assert [tokens.check(text) for text in ("", token[:-1], token + "a", token.upper(), "\ud800")] == [None] * 5
 
 
+@needs.modes
 def test_the_file_holds_no_token_and_only_its_owner_may_read_it(tokens: TokenFile) -> None:
     token = tokens.make("laptop", "ada").token
     assert stat.S_IMODE(os.stat(tokens.path).st_mode) == 0o600
     assert token.removeprefix(PREFIX) not in Path(tokens.path).read_text(encoding="utf-8")
 
 
+@needs.modes
 def test_a_file_that_others_may_read_is_refused(tokens: TokenFile) -> None:
     token = tokens.make("laptop", "ada").token
     os.chmod(tokens.path, 0o640)
@@ -48,6 +51,7 @@ def test_a_file_that_others_may_read_is_refused(tokens: TokenFile) -> None:
         tokens.check(token)
 
 
+@needs.links
 def test_a_link_to_the_ledger_has_the_same_tokens(tmp_path: Path, tokens: TokenFile) -> None:
     token = tokens.make("laptop", "ada").token
     (tmp_path / "link.db").symlink_to(tmp_path / "memory.db")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
@@ -498,6 +499,7 @@ def test_a_conversation_of_too_many_messages_is_refused_with_the_bound(path: Pat
     agents.played(story, path, protocol)
 
 
+@needs.signals
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_closes_the_ledger_although_the_client_holds_the_line(path: Path, number: signal.Signals) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import needs
 import pytest
 from command_line import run
 
@@ -56,15 +57,18 @@ def test_the_audit_of_a_subject_or_of_an_actor_is_exported(ledger):
     assert "The user drinks" in of_ada and "ben" not in of_ada and "The mast is up." not in of_ada
 
 
-def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path):
+@needs.modes
+def test_nobody_else_may_read_what_the_command_writes(tmp_path):
+    Ledger.open(tmp_path / "memory.db").close()
+    assert run("export-html", str(tmp_path / "beliefs.html"), db=tmp_path / "memory.db").exit_code == 0
+    assert (tmp_path / "beliefs.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_command_writes_a_file_and_overwrites_none(tmp_path):
     with Ledger.open(tmp_path / "memory.db") as ledger:
         memory = ledger.remember("The user drinks tea.")
     file = tmp_path / "belief.html"
     done = run("export-html", str(file), "belief", memory.id, db=tmp_path / "memory.db")
-    assert (
-        done.exit_code == 0
-        and "The user drinks tea." in file.read_text(encoding="utf-8")
-        and file.stat().st_mode & 0o777 == 0o600
-    )
+    assert done.exit_code == 0 and "The user drinks tea." in file.read_text(encoding="utf-8")
     assert run("export-html", str(file), db=tmp_path / "memory.db").exit_code == 4
     assert run("export-html", str(tmp_path / "x.html"), "belief", "m_none", db=tmp_path / "memory.db").exit_code == 3

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import html
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
+import needs
 import pytest
 from command_line import run
 
 from ledger import Ledger, RejectedError
+from ledger.core.shell import command, shell_options
 from ledger.web.serving import Handover, place
 
 
@@ -26,22 +30,34 @@ def db(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
 
 
-def test_the_command_prints_one_address_that_works_once(db):
-    command = [sys.executable, "-m", "ledger", "web", "--db", str(db), "--user", ""]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        link = process.stdout.readline().strip()
-        home = "http://" + urlsplit(link).netloc
-        with httpx2.Client(follow_redirects=True) as browser:
-            page = browser.get(link)
-            assert page.status_code == 200 and "The user drinks tea." in page.text and page.url == f"{home}/beliefs"
-            assert f"memory-ledger erase ID --db {db} --user &#39;&#39;" in page.text, (
-                "a copied command is for this memory"
-            )
-        assert httpx2.get(link).status_code == 403
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        assert process.stdout.read() == "" and "Traceback" not in process.stderr.read()
+@pytest.fixture
+def served(db: Path) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "ledger", "web", "--db", str(db), "--user", ""]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_command_prints_one_address_that_works_once(served, db):
+    link = served.stdout.readline().strip()
+    home = "http://" + urlsplit(link).netloc
+    with httpx2.Client(follow_redirects=True) as browser:
+        page = browser.get(link)
+        assert page.status_code == 200 and "The user drinks tea." in page.text and page.url == f"{home}/beliefs"
+        assert html.escape(command("erase ID", shell_options(db, ""))) in page.text, (
+            "a copied command is for this memory"
+        )
+    assert httpx2.get(link).status_code == 403
+
+
+@needs.signals
+def test_an_interrupt_ends_the_command_without_another_word(served):
+    served.stdout.readline()
+    served.send_signal(signal.SIGINT)
+    assert served.wait(30) == 0
+    assert served.stdout.read() == "" and "Traceback" not in served.stderr.read()
 
 
 def test_each_failure_is_one_sentence_with_its_exit_code(db, tmp_path):
@@ -90,6 +106,7 @@ def test_an_address_that_others_reach_is_refused(text):
         place(text)
 
 
+@needs.modes
 def test_open_hands_the_address_over_in_a_file_that_only_its_owner_can_read(monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def _makes_links() -> bool:
             link.symlink_to(Path(place), target_is_directory=True)
             return link.is_symlink() and link.is_dir()
         except OSError:  # on Windows only some may make one
+            return False
+
+
+def _starts_scripts() -> bool:
+    with tempfile.TemporaryDirectory() as place:
+        script = Path(place, "script")
+        script.write_text("#!/bin/sh\nexit 7\n", encoding="utf-8")
+        script.chmod(0o755)
+        try:
+            return subprocess.run([script]).returncode == 7
+        except OSError:
             return False
 
 
@@ -40,11 +52,12 @@ modes = _unless(platform.HAS_MODES, "the mode and the owner of a file say nothin
 open_files_that_move = _unless(platform.DELETES_OPEN_FILES, "no open file is deleted or renamed here")
 named_pipes = _unless(hasattr(os, "mkfifo"), "no named pipes here")
 signals = _unless(hasattr(signal, "SIGKILL"), "no signals as POSIX has them")
+scripts = _unless(_starts_scripts(), "no script of a shell is started here")
 links = _unless(_makes_links(), "no symbolic links here")
 list_of_open_files = _unless(_lists_open_files(), "nothing lists the open files of a process here")
 statvfs = _unless(hasattr(os, "statvfs"), "no statvfs here")
 flock = _unless(importlib.util.find_spec("fcntl") is not None, "no flock here")
-process_groups = _unless(hasattr(os, "killpg"), "no program is started in the place of a model here")
+process_groups = _unless(hasattr(os, "killpg"), "no process ends together with those that it started here")
 copying = _unless(shutil.which("cp") is not None, "no cp here")
 
 

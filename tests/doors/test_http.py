@@ -331,6 +331,7 @@ def test_a_client_takes_back_its_own_command_and_no_other(path: Path, tokens: To
         assert refused.status_code == 422 and "came through no client" in refused.json()["message"]
 
 
+@needs.open_files_that_move
 def test_the_health_of_a_server_tells_if_its_ledger_can_be_written(path: Path) -> None:
     with served(path) as server, httpx2.Client(base_url=server.url) as http:
         assert http.get("/health").json()["writable"] is True
@@ -340,10 +341,14 @@ def test_the_health_of_a_server_tells_if_its_ledger_can_be_written(path: Path) -
             time.sleep(0.2)
         assert http.get("/health").json() == {"version": __version__, "writable": False, "up": True}
         path.with_name("moved.db").rename(path)
+
+
+def test_the_health_of_a_read_only_server_says_that_nothing_is_written(path: Path) -> None:
     with served(path, read_only=True) as server, httpx2.Client(base_url=server.url) as http:
         assert http.get("/health").json()["writable"] is False
 
 
+@needs.open_files_that_move
 def test_a_file_that_is_moved_away_is_503_without_a_path_and_the_log_of_the_server_names_it(
     path: Path, tokens: TokenFile
 ) -> None:
@@ -600,6 +605,7 @@ def test_a_server_that_is_killed_loses_nothing_that_it_answered_and_a_retry_doub
         assert ledger.proof.verify().ok
 
 
+@needs.signals
 def test_sigterm_ends_the_server_and_its_streams_with_exit_code_0(path: Path, tokens: TokenFile) -> None:
     headers = {"Authorization": f"Bearer {tokens.make('app', 'ada').token}"}
     with (

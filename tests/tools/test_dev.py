@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
+import needs
 import pytest
 
 from tools.dev import interpreter
 
+pytestmark = needs.scripts
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 RUNS = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 
@@ -25,7 +28,7 @@ def shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder on the PATH with a Python that runs nothing."""
     folder = tmp_path / "manager" / "shims"
     put(folder / f"python{VERSION}", "#!/bin/sh\necho 'that version is not chosen' >&2\nexit 127\n")
-    monkeypatch.setenv("PATH", f"{folder}:{tmp_path / 'bin'}")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{tmp_path / 'bin'}")
     return folder
 
 

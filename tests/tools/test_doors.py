@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import needs
 import pytest
 from places import ROOT
 
@@ -117,6 +118,7 @@ def test_conftest_loads_where_another_package_is_called_tools_as_in_the_environm
     assert done.stdout == "conftest\n", done.stderr
 
 
+@needs.process_groups
 def test_a_command_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     child = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {f'import os, time; {child}'!r}])"

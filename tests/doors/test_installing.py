@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import tomllib
 from pathlib import Path
@@ -228,7 +227,7 @@ def test_variables_of_the_agents_name_their_folders(home: Path, monkeypatch: pyt
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "g"))
     for agent in AGENTS:
         assert run("install", agent, "--yes").exit_code == 0
-    assert {name.split(os.sep)[0] for name in state(home)} == {"c", "x", "g", ".cursor"}
+    assert {name.split("/")[0] for name in state(home)} == {"c", "x", "g", ".cursor"}
 
 
 @pytest.mark.parametrize(("reply", "learns"), [("y\ny\n", True), ("n\ny\n", False)])

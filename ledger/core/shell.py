@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 
 PROGRAM = "memory-ledger"
@@ -30,8 +29,10 @@ def with_options(message: str, options: Mapping[str, str]) -> str:
 
 
 def quoted(words: Sequence[str]) -> str:
-    """Return words as a shell reads them; on Windows as cmd.exe and Git Bash read them."""
-    if sys.platform != "win32":
+    """Return words as a shell reads them; on Windows as cmd.exe, PowerShell and Git Bash read them."""
+    from ledger.log import platform  # which loads what a help page does not need
+
+    if platform.HAS_POSIX_SHELL:
         return shlex.join(words)
     plain = [word.replace("\\", "/") for word in words]  # which names the same file, and is no escape of Bash
     return " ".join(word if re.fullmatch(r"[\w:./@+-]+", word) else f'"{word}"' for word in plain)

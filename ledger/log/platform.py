@@ -36,6 +36,7 @@ if sys.platform == "win32":
 
     HAS_MODES = False  # whether the mode and the owner of a file say who may read it
     DELETES_OPEN_FILES = False  # whether a file can be deleted while it is open
+    HAS_POSIX_SHELL = False  # whether a person types into a shell that reads the quotes of POSIX
 
     _BUSY, _DENIED, _EXISTS, _STILL_RUNS = 33, 5, 183, 258
     _REPLACE, _WRITE_THROUGH, _EXCLUSIVE, _AT_ONCE = 1, 8, 2, 1
@@ -167,6 +168,7 @@ else:
 
     HAS_MODES = True
     DELETES_OPEN_FILES = True
+    HAS_POSIX_SHELL = True
 
     def lock(descriptor: int, *, wait: bool = False) -> bool:
         """Take the lock of an open file; return False if another process has it, unless told to wait."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ledger.core import shell
 from ledger.core.shell import command, shell_options, with_options
+from ledger.log import platform
 
 
 @pytest.fixture(autouse=True)
 def posix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell.sys, "platform", "linux")
+    monkeypatch.setattr(platform, "HAS_POSIX_SHELL", True)
 
 
 def test_a_command_has_the_options_that_it_does_not_name_itself_quoted_for_the_shell() -> None:
@@ -26,6 +26,6 @@ def test_a_command_has_the_options_that_it_does_not_name_itself_quoted_for_the_s
 
 
 def test_on_windows_a_word_with_a_blank_stands_in_double_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shell.sys, "platform", "win32")
+    monkeypatch.setattr(platform, "HAS_POSIX_SHELL", False)
     options = shell_options("C:\\my files\\memory.db", "ada")
     assert command("review", options) == 'memory-ledger review --db "C:/my files/memory.db" --user ada'

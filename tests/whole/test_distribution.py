@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from places import ROOT
 
 pytest.importorskip("hatchling")
+venv = pytest.importorskip("venv")  # which an embedded Python lacks
 pytestmark = pytest.mark.slow
 DATA = {
     "ledger/py.typed",

@@ -99,13 +99,13 @@ def test_the_next_open_removes_the_lock_of_a_copy_that_was_killed_without_its_fi
     program = (
         "import os, signal, sys\n"
         "from ledger import Ledger\n"
-        "from ledger.log import making\n"
+        "from ledger.log import lease\n"
         "def die(part, *lock):\n"
         f"    {'os.unlink(part)' if moment == '_clear' else 'pass'}\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "with Ledger.open(sys.argv[1]) as ledger:\n"
-        f"    making.put_in_place = lambda part, place: None\n"
-        f"    making.{moment} = die\n"
+        f"    lease.put_in_place = lambda part, place: None\n"
+        f"    lease.{moment} = die\n"
         "    ledger.maintenance.backup(sys.argv[2])\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(path), str(elsewhere / "copy")], check=False)

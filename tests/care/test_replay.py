@@ -484,7 +484,7 @@ def test_from_the_shell_it_is_one_line_and_the_copy_is_another_db(path, copy, tm
     assert made.exit_code == 0 and "stays in it" in made.stdout
     assert "Rome" in run("memories", "list", db=copy).stdout and "tea" not in run("memories", "list", db=copy).stdout
     refused = run("remember", "no", db=copy)
-    assert refused.exit_code == 4 and "`replay … --branch`" in refused.stderr
+    assert refused.exit_code == 4 and "`memory-ledger replay … --branch --db " in refused.stderr
     assert run("replay", str(copy), db=path).exit_code == 4
     branch = tmp_path / "branch.db"
     assert run("replay", str(branch), "--without", "actor=crawler", "--json", db=path).exit_code == 0

@@ -1031,8 +1031,14 @@ class Ledger(LedgerRead):
     ) -> answers.Memory:
         """Make a candidate active; of an active memory nothing is recorded (``absorbed``), unless a turn denies it.
 
+        The memory that the candidate would replace is superseded: an active one held until then, and a candidate at no time,
+        because nobody said that it was true.
+
         Args:
             content: Another wording, given in the same append.
+
+        Raises:
+            RejectedError: Another memory took that place before; ``subject`` is its id, and the rule "superseded".
         """
         from ledger.memories import commands
 
@@ -1094,7 +1100,7 @@ class Ledger(LedgerRead):
 
         From the channel "agent" the new memory has a confidence of at most 0.6. From "web", "tool" and "file" the new memory
         waits for review, and the old memory stays active until ``promote``. A candidate can be replaced too: it was true until
-        then, without having been active here. The channels "web", "tool" and "file" cannot say so.
+        then, without having been active here, and replaced what it names. The channels "web", "tool" and "file" cannot say so.
 
         Args:
             content: The new statement.
@@ -1210,6 +1216,7 @@ class Ledger(LedgerRead):
 
         Raises:
             DependentsError: Later commands depend on it; ``cascade`` voids them too.
+            ConflictError: A memory or a value would be back whose place another one took since.
         """
         from ledger.undo import undoing
 

@@ -83,7 +83,8 @@ def _placed(source: Source, line: Object, successions: Successions) -> Iterator[
         source.meet(f"status {status}")
     else:
         newer = line.get("superseded_by")
-        successor = f"{OWN}{newer}" if status == "superseded" and isinstance(newer, str) else None
+        held = line.get("valid_from") != line.get("valid_to")  # else its successor says nothing of it
+        successor = f"{OWN}{newer}" if status == "superseded" and held and isinstance(newer, str) else None
         status = "candidate" if status == "active" and line.get("quarantined") else str(status)
         yield from successions.place(_statement(line, id, content, status), successor)
 

@@ -199,12 +199,12 @@ class Memories(MemoriesRead):
     def end(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """End a memory that is true no longer, and has no successor: its status is superseded, and it holds until now.
 
-        With ``occurred_at`` it holds until then. A candidate ends without having been active, though not through the
-        channels "web", "tool" and "file". ``supersede`` gives a memory a successor, ``invalidate`` says that it never held,
-        and ``restore`` brings it back. The same text stated later is a new memory.
+        With ``occurred_at`` it holds until then. A candidate ends without having been active, and replaced what it names,
+        though not through the channels "web", "tool" and "file". ``supersede`` gives a memory a successor, ``invalidate`` says
+        that it never held, and ``restore`` brings it back. The same text stated later is a new memory.
 
         Raises:
-            RejectedError: The memory is neither active nor a candidate.
+            RejectedError: The memory is neither active nor a candidate, or another took the place that the candidate names.
         """
         return commands.end(self._engine.writer, self._scope.asker(options), id, reason)
 

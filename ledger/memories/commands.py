@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from ledger.core.call import Time, Who
 from ledger.core.command import Writer
+from ledger.core.reads import read_stream
 from ledger.core.work import Work
 from ledger.domain import confidence as confidence_rules
 from ledger.domain import metadata as pairs_of
@@ -28,6 +29,7 @@ from ledger.memories.state import CONTENT_BYTES, HIDDEN, MemoryState
 from ledger.observations.policy import put_back
 from ledger.types import Metadata
 from projections.views import confidence as timeline
+from projections.views import memories
 
 # --- review --------------------------------------------------------------------------------------------------
 
@@ -35,27 +37,28 @@ from projections.views import confidence as timeline
 def promote(writer: Writer, asker: Who, id: str, note: str = "", *, content: str | None = None) -> answers.Memory:
     """Make a candidate active; with ``content``, first give the candidate this wording in the same append.
 
-    A memory that the candidate names in ``supersedes`` is superseded in the same append if that memory is not over. An active
-    memory that a turn denies is confirmed: it gets one more reference, which adds nothing to its confidence.
+    The memory that the candidate names in ``supersedes`` is superseded in the same append: up to then if it is active, and
+    without having held if it is a candidate, whose own predecessor then is superseded too. An active memory that a turn denies
+    is confirmed: it gets one more reference, which adds nothing to its confidence.
+
+    Raises:
+        RejectedError: Another memory took the place of the one that the candidate names.
     """
     note = check_reason("note", note)
 
     def body(work: Work, memory: MemoryState) -> None:
-        replaced = _replaced(work, memory) if memory.status == "candidate" else None
+        replaced = _replaced(work, memory, "promote") if memory.status == "candidate" else []
         cleaned = None if content is None else work.cleaned(content)
         if cleaned is not None:
             _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
-            admit(work, memory, "active", "promote", cleaned, frees=replaced)
+            admit(work, memory, "active", "promote", cleaned, frees=replaced[-1] if replaced else None)
         emit(work, memory, memory_rules.Promote(note))
         if memory.status == "active" and reinforcement.is_contradicted(work, memory):
             emit(work, memory, memory_rules.Reinforce(delta=0))
-        if replaced is not None:
-            project, work.project = work.project, replaced.project
-            emit(work, replaced, memory_rules.Supersede(memory.id, memory.valid_from, note))
-            work.project = project
+        _give_way(work, replaced, memory, note)
         if memory.status == "candidate":
-            besides = (replaced.row,) if replaced is not None else ()
+            besides = tuple(old.row for old in replaced)
             span = (memory.valid_from, memory.valid_to)
             graph_rules.retire_others(work, memory.id, memory.edges, *span, besides=besides)
 
@@ -265,7 +268,7 @@ def end(writer: Writer, asker: Who, id: str, reason: str = "") -> answers.Memory
 
     def body(work: Work, memory: MemoryState) -> None:
         _check_may_be_over(work, memory)
-        emit(work, memory, memory_rules.Supersede(None, happened_in(work), reason))
+        _end(work, memory, None, happened_in(work), reason)
 
     return change(writer, asker, "memories.end", id, body, (id, reason))
 
@@ -425,11 +428,63 @@ def emit(work: Work, memory: MemoryState, command: memory_rules.Command) -> None
         work.emit(memory.id, event, first=memory.row)
 
 
-def _replaced(work: Work, candidate: MemoryState) -> MemoryState | None:
-    """Return the memory that a candidate would replace, if that memory is not over."""
-    subject = work.find(candidate.supersedes, "m") if candidate.supersedes is not None else None
-    state: MemoryState | None = work.at_row(subject.row, "m") if subject is not None else None
-    return state if state is not None and state.status in ("candidate", "active") else None
+def _replaced(work: Work, successor: MemoryState, verb: str) -> list[MemoryState]:
+    """Return what a candidate would replace: the candidates that it and they name, and last the active memory behind them.
+
+    Memories that are over, or gone by an undo, are passed over.
+
+    Raises:
+        RejectedError: None of them is active, and another memory took their place.
+    """
+    found, above, named = list[MemoryState](), [successor.id], successor.supersedes
+    while named is not None and named not in above:
+        old: MemoryState | None = work.find(named, "m")
+        if old is not None and old.status in ("candidate", "active"):
+            found.append(old)
+            if old.status == "active":
+                return found
+        above.append(named)
+        if old is None:
+            named = next((event.data.supersedes for event in read_stream(work.connection(), named, limit=1)), None)
+        else:
+            named = old.supersedes if old.superseded_by in (None, *above) else None
+    work.rows.flush()
+    if holders := memories.active_below(work.connection(), above[1:]):
+        raise RejectedError(
+            f"cannot {verb} {successor.id}: {holders[0]} holds in the place of {successor.supersedes}, which it would replace;"
+            f" supersede or retract {holders[0]}, or reject {successor.id}",
+            rule="superseded",
+            subject=holders[0],
+        )
+    return found
+
+
+def _give_way(work: Work, replaced: Sequence[MemoryState], successor: MemoryState, why: str) -> None:
+    """Supersede what a memory replaces; a candidate held at no time, because nobody says that it was true."""
+    project = work.project
+    for old in replaced:
+        work.project = old.project
+        emit(
+            work,
+            old,
+            memory_rules.Supersede(successor.id, successor.valid_from if old.status == "active" else None, why),
+        )
+    work.project = project
+
+
+def _end(
+    work: Work, memory: MemoryState, by: str | None, valid_to: str | None, why: str, *, proposed: bool = False
+) -> None:
+    """Supersede a memory; a candidate was true until then, so what it would replace gives way to it.
+
+    For a successor that is only ``proposed``, nothing that is active gives way, and the candidate held at no time then.
+    """
+    verb = "end" if by is None else "supersede"
+    replaced = _replaced(work, memory, verb) if memory.status == "candidate" else []
+    if proposed and replaced:
+        replaced, valid_to = [], None
+    _give_way(work, replaced, memory, why)
+    emit(work, memory, memory_rules.Supersede(by, valid_to, why))
 
 
 def _succeed(
@@ -449,7 +504,8 @@ def _succeed(
     refuse_threat(work, attempt.content or "", "supersede by")
     successor = admission.add(work, attempt, replaces=old)
     if at_once:
-        emit(work, old, memory_rules.Supersede(successor, attempt.valid_from or work.recorded_at, why))
+        proposed = attempt.status == "candidate"
+        _end(work, old, successor, attempt.valid_from or work.recorded_at, why, proposed=proposed)
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

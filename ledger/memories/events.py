@@ -170,14 +170,14 @@ class MemorySuperseded(EventData, frozen=True):
     """The end of a memory because another memory, ``by``, took its place.
 
     ``by`` is missing if nothing took its place: somebody ended the memory, or a policy let it expire and ``rule`` names the rule.
-    The memory held up to ``valid_to``, or not at all if it began later. ``unreviewed`` is True for a candidate, which was never
-    active here.
+    The memory held up to ``valid_to``, or not at all if it began later or there is none. ``unreviewed`` is True for a candidate,
+    which was never active here.
     """
 
     traits: ClassVar[Traits] = Traits("reversible")
 
     by: Annotated[Id | None, Ref("rests_on")]
-    valid_to: Time
+    valid_to: Time | None
     reason: Text | None = ""
     rule: Code | None = None
     unreviewed: bool = False

@@ -4,8 +4,9 @@ none ──► candidate ──promote──► active ──supersede──► 
              │  │                 │ └───invalidate──► invalid
              │  └─reject─► invalid└─────retract─────► retracted       restore: back to the status before
 
-A candidate can be superseded and retracted too: it was true until then, or is out of use, without ever being active here. A
-memory is *hidden* if it is superseded, invalid or retracted. ``decide`` turns a command into events, or refuses it.
+A candidate can be superseded and retracted too, without ever being active here. Whoever supersedes or ends the candidate says
+that it was true until then; the promotion of its successor does not. A memory is *hidden* if it is superseded, invalid or
+retracted. ``decide`` turns a command into events, or refuses it.
 ``state.py`` has the states, and the change by each event.
 """
 
@@ -104,7 +105,7 @@ class SetValidity(Struct, frozen=True):
 
 class Supersede(Struct, frozen=True):
     by: str | None
-    valid_to: str
+    valid_to: str | None
     reason: str = ""
     rule: str | None = None
 

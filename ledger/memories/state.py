@@ -194,7 +194,7 @@ def _changes(memory: MemoryState, event: AnyEvent, data: MemoryEvent) -> dict[st
         case MemoryRetracted():
             return _hidden(memory, "retracted")
         case MemorySuperseded(by, valid_to):
-            end = _earlier(memory.valid_to, max(valid_to, memory.valid_from))
+            end = _earlier(memory.valid_to, max(valid_to or "", memory.valid_from))
             until = {"until_before": memory.valid_to, "valid_to": end}
             return _hidden(memory, "superseded") | until | {"superseded_by": by}
         case MemoryRestored():

@@ -17,6 +17,8 @@ from ledger.domain.text import counted
 from ledger.events import (
     AnyEvent,
     DocumentAdded,
+    MemoryCaptured,
+    MemoryPromoted,
     MessageAppended,
     ProjectAliasAdded,
     ProjectJoined,
@@ -33,7 +35,7 @@ from ledger.undo.undo_plan import UndoPlan
 from ledger.values.rules import ACTIVE
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
-from projections.views import documents, projects, values
+from projections.views import documents, memories, projects, values
 
 
 class Cascaded(Struct, frozen=True):
@@ -77,6 +79,7 @@ def check_restorable(reader: Reader, streams: Collection[str], restored: set[int
     _check_keys(reader, restored)
     _check_names(reader, restored)
     check_values(reader, streams, without, restored)
+    check_lines(reader, streams, without, restored)
 
 
 def _check_subject(reader: Reader, stream: str, restored: set[int], without: Collection[int]) -> None:
@@ -187,6 +190,32 @@ def check_values(
                 f"{stream} cannot be at {state.name!r:.60} again, for {holder} is there since: move or remove that value first"
             )
         taken[key] = stream
+
+
+def check_lines(
+    reader: Reader, streams: Iterable[str], without: Collection[int], restored: Collection[int] = ()
+) -> None:
+    """Raise ``ConflictError`` if a memory would be active again beside a memory that took its place meanwhile."""
+    for stream in streams:
+        then = reader.state(stream, without, restored) if stream[0] == "m" else None
+        if then is None or then.status != "active":
+            continue
+        now = reader.state(stream)
+        if now is not None and now.status == "active":
+            continue
+        spans = reader.void_spans(stream)
+        since = min(
+            spans[event.position][-1][0] if event.position in restored else event.position
+            for event, _ in reader.stream(stream)
+            if event.position in restored or event.position in without
+        )
+        line = [stream] if then.supersedes is None else [stream, then.supersedes]
+        for holder in memories.active_below(reader.connection, line):
+            later = (event for event in reader.events_in_effect(holder, without, restored) if event.position > since)
+            if any(isinstance(event.data, MemoryCaptured | MemoryPromoted) for event in later):
+                raise ConflictError(
+                    f"{stream} cannot be active again, for {holder} is in its place since: undo or retract that first"
+                )
 
 
 def _check_keys(reader: Reader, positions: Iterable[int]) -> None:

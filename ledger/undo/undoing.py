@@ -33,6 +33,7 @@ from ledger.memories.shown import belief
 from ledger.undo import answers
 from ledger.undo.fitting import (
     Cascaded,
+    check_lines,
     check_restorable,
     check_values,
     commands_to_cascade,
@@ -160,6 +161,7 @@ def _plan_of_undo(connection: Connection, head: int, undone: Sequence[int], *, c
         raise project_in_use_error(*plan.projects_in_use[0])
     positions, streams = tuple(sorted(plan.fallen)), tuple(sorted(plan.streams))
     check_values(plan.reader, streams, plan.fallen)
+    check_lines(plan.reader, streams, plan.fallen)
     beliefs = _beliefs(plan.reader, streams, plan.fallen) if dry_run else ()
     return ActPlan(
         head,

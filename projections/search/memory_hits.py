@@ -84,8 +84,10 @@ class MemoryScope(Struct, frozen=True):
         where = Conditions("m.user = ?", self.user)
         where.add(f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}")
         where.add(f"m.quarantined = {int(self.held)}")
-        if self.statuses != ("active",):  # a candidate that was rejected or retracted was never believed
-            where.add("(m.status = 'superseded' OR m.before IS NULL OR m.before <> 'candidate')")
+        if self.statuses != ("active",):  # a candidate was believed only if somebody said that it had been true
+            where.add(
+                "(m.before IS NULL OR m.before <> 'candidate' OR m.status = 'superseded' AND m.valid_from < m.valid_to)"
+            )
         if self.at is not None:
             # The plus keeps the index of times out: nearly all memories hold, and SQLite would sort them.
             where.add("+m.valid_from <= ? AND (m.valid_to IS NULL OR m.valid_to > ?)", self.at, self.at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 
@@ -30,6 +31,7 @@ FAMILY = family(
         ("user", ""),  # for a page of a listing without sorting
         ("user, valid_from", ""),  # for a page of a listing by time
         ("superseded_by", "superseded_by IS NOT NULL"),
+        ("supersedes", "supersedes IS NOT NULL"),
     ),
     among=(("status", STATUSES),),
 )
@@ -38,7 +40,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class MemoriesProjection:
-    name, version, follows, reads = "memories", 14, frozenset("m"), ()
+    name, version, follows, reads = "memories", 15, frozenset("m"), ()
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[SubjectChange], rows: ProjectionRows) -> None:
@@ -52,6 +54,17 @@ class MemoriesProjection:
 def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
     """Return the ids of the memories that this memory superseded."""
     return [id for (id,) in connection.execute("SELECT id FROM memories WHERE superseded_by = ?", (memory,))]
+
+
+def active_below(connection: sqlite3.Connection, replaced: Sequence[str]) -> list[str]:
+    """Return the active memories that took the place of memories, at once or through other versions, oldest first."""
+    sql = (
+        "WITH RECURSIVE line(id) AS (SELECT value FROM json_each(?)"
+        " UNION SELECT m.superseded_by FROM line CROSS JOIN memories m ON m.id = line.id WHERE m.superseded_by IS NOT NULL"
+        " UNION SELECT m.id FROM line CROSS JOIN memories m ON m.supersedes = line.id)"
+        " SELECT m.id FROM line CROSS JOIN memories m ON m.id = line.id WHERE m.status = 'active' ORDER BY m.row"
+    )
+    return [id for (id,) in connection.execute(sql, (json.dumps(replaced),))]
 
 
 def get_at(connection: sqlite3.Connection, row: int, position: int) -> MemoryState | None:

@@ -103,7 +103,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     admission.check_budget(work, chosen.kind, text, frees=together)
     merged = _emit_merged(work, members, chosen, text)
     for member in members:  # the merged memory covers the whole time of its members
-        command = memory_rules.Supersede(merged, member.valid_from, reason, rules.MERGE_RULE)
+        command = memory_rules.Supersede(merged, None, reason, rules.MERGE_RULE)
         for event in memory_rules.decide(command, member):
             work.emit(member.id, event, first=member.row)
     if proposal is None:

@@ -289,6 +289,15 @@ def test_at_a_time_of_the_world_only_the_one_memory_holds(ledger: Ledger, clock)
     assert [each.id for each in ledger.at(ledger.position, valid_at="2025-01-01").memories.list()] == [merged.id]
 
 
+def test_the_undo_of_a_members_earlier_time_lets_only_the_one_memory_hold(ledger: Ledger) -> None:
+    one, other = ledger.remember(LONG, valid_from="2023-01-01"), ledger.remember(NEAR, valid_from="2023-06-01")
+    moved = ledger.memories.set_validity(one.id, valid_from="2024-01-01")
+    merged = ledger.merges.combine([one.id, other.id])
+    ledger.undo(moved.position)
+    then = ledger.at(ledger.position, valid_at="2023-07-01").memories.list()
+    assert [each.id for each in then] == [merged.id]
+
+
 def test_what_only_some_may_do_is_refused_with_the_reason(ledger: Ledger, pair: tuple[str, str]) -> None:
     idea = ledger.propose(THIRD)
     with pytest.raises(RejectedError, match="promote it first"):

@@ -56,15 +56,18 @@ def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
     return [id for (id,) in connection.execute("SELECT id FROM memories WHERE superseded_by = ?", (memory,))]
 
 
+_OF_ID = "line CROSS JOIN events e ON e.stream = line.id AND e.version = 1 CROSS JOIN memories m ON m.row = e.position"
+ACTIVE_BELOW = (  # the log has the index of ids
+    "WITH RECURSIVE line(id) AS (SELECT value FROM json_each(?)"
+    f" UNION SELECT m.superseded_by FROM {_OF_ID} WHERE m.superseded_by IS NOT NULL"
+    " UNION SELECT m.id FROM line CROSS JOIN memories m ON m.supersedes = line.id)"
+    f" SELECT m.id FROM {_OF_ID} WHERE m.status = 'active' ORDER BY m.row"
+)
+
+
 def active_below(connection: sqlite3.Connection, replaced: Sequence[str]) -> list[str]:
     """Return the active memories that took the place of memories, at once or through other versions, oldest first."""
-    sql = (
-        "WITH RECURSIVE line(id) AS (SELECT value FROM json_each(?)"
-        " UNION SELECT m.superseded_by FROM line CROSS JOIN memories m ON m.id = line.id WHERE m.superseded_by IS NOT NULL"
-        " UNION SELECT m.id FROM line CROSS JOIN memories m ON m.supersedes = line.id)"
-        " SELECT m.id FROM line CROSS JOIN memories m ON m.id = line.id WHERE m.status = 'active' ORDER BY m.row"
-    )
-    return [id for (id,) in connection.execute(sql, (json.dumps(replaced),))]
+    return [id for (id,) in connection.execute(ACTIVE_BELOW, (json.dumps(replaced),))]
 
 
 def get_at(connection: sqlite3.Connection, row: int, position: int) -> MemoryState | None:

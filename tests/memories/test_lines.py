@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import probe
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from ledger import ConflictError, DependentsError, Ledger, NotFoundError, RejectedError
 from ledger.importers import export_to, import_from
 from ledger.types import Channel
+from projections.views.memories import ACTIVE_BELOW
 
 MONDAYS, TUESDAYS = "The harbour is closed on Mondays.", "The harbour is closed on Tuesdays."
 PORTO, FARO, LISBON, BEJA = (f"Ada lives in {town}." for town in ("Porto", "Faro", "Lisbon", "Beja"))
@@ -300,3 +302,11 @@ def test_in_any_order_one_version_is_believed_and_none_that_nobody_accepted(step
             for year in range(2000, 2001 + len(ids)):
                 then = ledger.at(ledger.position, valid_at=f"{year}-06-01").memories.list(statuses=())
                 assert len(then) <= 1 and all(is_accepted(each.id) for each in then)
+
+
+def test_the_versions_of_a_line_are_found_by_indexes(ledger: Ledger) -> None:
+    ledger.remember("Ada lives in Porto.")
+    with probe.inside(ledger).store.snapshot() as connection:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {ACTIVE_BELOW}", ("[]",))]
+    assert [step for step in plan if step.startswith("SCAN") and "line" not in step and "json_each" not in step] == []
+    assert any("supersedes=?" in step for step in plan)

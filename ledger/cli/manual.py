@@ -58,7 +58,7 @@ def _about(path: Path) -> str:
     body = path.read_text(encoding="utf-8").partition("\n")[2].strip().partition("\n\n")[0]
     sentence = " ".join(body.split()).split(". ")[0].rstrip(".") + "."
     about = re.sub(r"^(After this page (you (can|know) )?|Look up here )", "", sentence)
-    about = re.sub(r"\[([^][]+)\]\([^)]+\)", r"\1", about)  # a link is its text in a shell
+    about = re.sub(r"\[([^][]+)\]\([^][()]+\)", r"\1", about)  # a link is its text in a shell
     return about[0].upper() + about[1:]
 
 

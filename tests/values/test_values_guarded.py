@@ -117,7 +117,7 @@ def test_a_message_about_a_secret_names_its_kind_and_the_scanner(ledger: Ledger)
 
 def test_the_advice_about_the_policy_is_a_command_in_a_shell() -> None:
     assert in_shell('leave it out, or call policy.set(secrets="off") to go on') == (
-        "leave it out, or call `policy set --secrets off` to go on"
+        "leave it out, or call `memory-ledger policy set --secrets off` to go on"
     )
 
 

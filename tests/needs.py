@@ -57,6 +57,7 @@ links = _unless(_makes_links(), "no symbolic links here")
 list_of_open_files = _unless(_lists_open_files(), "nothing lists the open files of a process here")
 statvfs = _unless(hasattr(os, "statvfs"), "no statvfs here")
 flock = _unless(importlib.util.find_spec("fcntl") is not None, "no flock here")
+alarms = _unless(hasattr(signal, "setitimer"), "no alarm of processor time here")
 process_groups = _unless(hasattr(os, "killpg"), "no process ends together with those that it started here")
 copying = _unless(shutil.which("cp") is not None, "no cp here")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import needs
 import pytest
 
 from ledger import Ledger
@@ -26,6 +27,7 @@ def expressions() -> list[Expression]:
     return slow_patterns.expressions()
 
 
+@needs.alarms
 def test_the_time_of_every_expression_grows_with_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """``tools/crash/slow_patterns.py`` does the same with more texts, up to 1 MiB, on a machine that does nothing else."""
     monkeypatch.setattr(slow_patterns, "SHORT_S", 0.1)
@@ -34,12 +36,14 @@ def test_the_time_of_every_expression_grows_with_its_text(monkeypatch: pytest.Mo
     assert found == []
 
 
+@needs.alarms
 @pytest.mark.parametrize("expression", [r"\\+[nrt\"']", r"(?:\s+|x)*y", r"\w+@", r"a.*b.*c", r"(?:[._-]\w+)+$"])
 def test_an_expression_whose_time_grows_faster_is_told(monkeypatch: pytest.MonkeyPatch, expression: str) -> None:
     monkeypatch.setattr(slow_patterns, "GIVE_UP_S", 0.3)  # instead of two seconds for each that takes longer
     assert list(slow(Expression("of a test", re.compile(expression), ("finditer",))))
 
 
+@needs.alarms
 @pytest.mark.parametrize("expression", [r"(?<!\\)\\++[nrt\"']", r"=(?:\s++|x)*+y", r"(?<!\w)\w++@", r"[a-z]{1,9} now"])
 def test_a_pattern_with_linear_time_is_not_called_slow(expression: str) -> None:
     assert list(slow(Expression("of a test", re.compile(expression), ("finditer",)))) == []
@@ -83,6 +87,7 @@ UNITS = {
 }
 
 
+@needs.alarms
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_the_time_of_every_reader_grows_with_its_text(reader: Callable[[str], Any], unit: tuple[str, str, str]) -> None:
@@ -90,12 +95,14 @@ def test_the_time_of_every_reader_grows_with_its_text(reader: Callable[[str], An
     assert grows(reader, lambda chars: beginning + body * (chars // len(body)) + end, last=64 * KIB) is None
 
 
+@needs.alarms
 def test_a_turn_of_backslashes_is_captured_in_the_time_of_its_text(tmp_path: Any) -> None:
     with Ledger.open(tmp_path / "m.db") as ledger:
         made = lambda chars: "password is " + "\\" * chars  # noqa: E731
         assert grows(lambda text: ledger.capture("please look", text), made, last=512 * KIB) is None
 
 
+@needs.alarms
 @pytest.mark.parametrize("text", ["a" + "_a" * 28 + " b: x", "well, I really live in aa" + " " * 2_000 + "\0"])
 def test_a_time_that_doubled_with_each_part_has_gone(text: str) -> None:
     assert seconds(lambda given: (list(slots.of_text(given)), list(first_person.statements(given))), text) < GIVE_UP_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import needs
 import pytest
 
 from ledger import Ledger, RejectedError
@@ -34,6 +35,7 @@ def test_the_password_is_not_shown(path):
     assert {setting.name: setting.value for setting in settings.shown}["log_url"] == "postgresql://app:…@db/ledger"
 
 
+@needs.modes
 def test_a_file_with_a_password_that_others_can_read_is_refused(path):
     (path.parent / "ledger.toml").chmod(0o644)
     with pytest.raises(RejectedError, match="other users can read it"):

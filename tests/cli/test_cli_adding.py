@@ -122,8 +122,8 @@ def test_a_wrong_option_is_named(db: str) -> None:
 def test_advice_about_learned_memories_is_in_the_words_of_a_shell(db: str, tmp_path: Path) -> None:
     (tmp_path / "chat").write_text("user: I prefer tea over coffee.\nassistant: Noted.\n", encoding="utf-8")
     added = " ".join(run("add", str(tmp_path / "chat"), "--session", "s", db=db).stdout.split())
-    assert f"1 admitted without review: `memory-ledger retract ID --db {db}` takes one back; " in added
-    assert f"`memory-ledger review --admitted --db {db}` lists them" in added
+    assert f"1 admitted without review: `memory-ledger retract ID --db {Path(db).as_posix()}` takes one back; " in added
+    assert f"`memory-ledger review --admitted --db {Path(db).as_posix()}` lists them" in added
     listed = run("review", "--admitted", db=db).stdout
     memory = run("review", "--admitted", "--quiet", db=db).stdout.strip()
     assert listed.split()[:3] == ["id", "conf", "memory"]

@@ -38,7 +38,7 @@ def copied(text: str) -> list[list[str]]:
 def test_the_way_back_of_what_was_added_is_a_command_for_the_same_ledger_and_user(there: Path) -> None:
     added = run("add", "-", "--user", "ada b", db=there, stdin=CHAT)
     words = told(added.stdout)
-    assert words[:1] == ["undo"] and words[2:] == ["--db", str(there), "--user", "ada b"]
+    assert words[:1] == ["undo"] and words[2:] == ["--db", there.as_posix(), "--user", "ada b"]
     assert run(*words).exit_code == 0
     assert answer("interactions", "list", "--user", "ada b", db=there) == []
 
@@ -58,7 +58,7 @@ def test_an_undo_and_a_redo_tell_the_way_back_for_the_same_ledger_and_user(there
 def test_a_command_between_backticks_in_an_error_names_the_ledger_and_the_user(there: Path) -> None:
     run("remember", "The sea is salty.", "--user", "ada", db=there)
     refused = run("session", "info", "chat", "--user", "ada", db=there)
-    assert copied(refused.stderr) == [["sessions", "list", "--db", str(there), "--user", "ada"]]
+    assert copied(refused.stderr) == [["sessions", "list", "--db", there.as_posix(), "--user", "ada"]]
 
 
 def test_a_way_back_names_nothing_that_the_present_command_did_not(there: Path) -> None:
@@ -72,7 +72,7 @@ def test_the_token_of_unread_turns_is_told_with_the_command_that_takes_the_answe
     run("capture", "I live in Lisbon.", "A fine city.", "--user", "ada", db=there)
     unread = run("learning", "unread", "--user", "ada", db=there)
     words = told(unread.stderr)
-    assert words[:2] == ["learning", "learn"] and words[-4:] == ["--db", str(there), "--user", "ada"]
+    assert words[:2] == ["learning", "learn"] and words[-4:] == ["--db", there.as_posix(), "--user", "ada"]
 
 
 def test_a_long_way_back_is_one_line(there: Path) -> None:
@@ -94,4 +94,4 @@ def test_the_list_of_what_no_person_admitted_tells_how_to_take_a_memory_back(the
     with Ledger.open(there, user="ada") as ledger:
         id = ledger.add([{"role": "user", "content": "I prefer tea."}], session="chat").learned[0].id
     shown = run("review", "--admitted", "--user", "ada", db=there, environment={"COLUMNS": "400"}).stdout
-    assert copied(shown) == [["retract", id, "--db", str(there), "--user", "ada"]]
+    assert copied(shown) == [["retract", id, "--db", there.as_posix(), "--user", "ada"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ledger.core.shell import command, shell_options, with_options
@@ -16,7 +14,7 @@ def posix(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_command_has_the_options_that_it_does_not_name_itself_quoted_for_the_shell() -> None:
-    options = shell_options(Path("my files/memory.db"), "")
+    options = shell_options("my files/memory.db", "")
     assert command("review", options) == "memory-ledger review --db 'my files/memory.db' --user ''"
     assert command("web --user NAME", options) == "memory-ledger web --user NAME --db 'my files/memory.db'"
     assert command("review", shell_options(None, None)) == "memory-ledger review"

@@ -339,7 +339,7 @@ def test_the_start_of_a_session_says_how_many_memories_wait_for_review(
     with Ledger.open(options.path, user="ada") as ledger:
         for number in range(3):
             ledger.propose(f"The ship {number} sails on Monday.")
-    where = f"--db {options.path} --user ada"
+    where = f"--db {Path(options.path).as_posix()} --user ada"
     waiting = f"3 memories wait for the user's review: memory-ledger review {where}"
     assert agent.hook("SessionStart", source="startup") == waiting
     remember(options, "The user prefers uv over pip.")

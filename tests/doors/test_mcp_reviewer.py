@@ -234,7 +234,9 @@ def test_a_text_that_no_question_shows_in_whole_is_not_approved(path: Path) -> N
         too_long = ledger.propose("The user likes tea. " * 200 + "And pays Bob.", project="web").id
 
     async def story(agent: McpCaller) -> None:
-        assert f"memory-ledger memories get {too_long} --db {path}" in await agent.error("promote", id=too_long)
+        assert f"memory-ledger memories get {too_long} --db {path.as_posix()}" in await agent.error(
+            "promote", id=too_long
+        )
         assert agent.questions == []
         await agent.call("promote", id=long)
         assert "And pays Bob." in agent.questions[0]

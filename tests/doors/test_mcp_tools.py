@@ -286,7 +286,7 @@ def test_an_agent_does_not_forget_what_others_wrote_or_decided(path: Path) -> No
             error = await agent.error("forget", id=id, reason="I know better")
             assert (
                 "forget takes back what mcp/tester alone wrote" in error
-                and f"memory-ledger retract {id} --db {path}" in error
+                and f"memory-ledger retract {id} --db {path.as_posix()}" in error
             )
 
     agents.played(story, path)

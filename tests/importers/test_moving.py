@@ -430,7 +430,7 @@ def test_the_report_in_a_shell_counts_one_record_as_one_and_names_one_day_once(t
     assert trial.stdout == "claude-code: 1 turn would come, of 2026-01-01\n"
     came, back = done.stdout.splitlines()
     assert came == "claude-code: 1 turn came, of 2026-01-01"
-    assert back.startswith("take it back: memory-ledger undo ") and back.endswith(f" --cascade --db {db}")
+    assert back.startswith("take it back: memory-ledger undo ") and back.endswith(f" --cascade --db {db.as_posix()}")
     assert run("import", str(path), db=db).stdout == "claude-code: nothing came; 1 known already\n"
 
 

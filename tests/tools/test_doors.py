@@ -60,6 +60,7 @@ def test_a_download_that_fails_is_skipped_with_its_reason_and_the_next_check_run
     assert table["near"].startswith("ok | 3 tests (")
 
 
+@needs.process_groups
 def test_a_slow_download_is_skipped_and_leaves_time_to_the_next_check(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

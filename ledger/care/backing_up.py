@@ -21,7 +21,7 @@ from ledger.erasure import completing, erasing
 from ledger.events import LedgerCreated
 from ledger.log.event_store import EventStore
 from ledger.log.inspection import COPY_PASSES
-from ledger.log.lease import free_place, in_the_making, make_empty, remove
+from ledger.log.lease import free_place, in_the_making, make_empty_file, remove_files
 from ledger.log.paths import StrPath, path_name
 from ledger.log.sqlite_files import FORMAT, typed
 from ledger.proof import digests
@@ -165,8 +165,8 @@ def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
     except NewerFormatError:
         if certificates:
             raise
-        remove(part)
-        make_empty(part)
+        remove_files(part)
+        make_empty_file(part)
         with source.lent() as connection:
             copy_file(connection, part, None)
         _tidy(part)

@@ -28,7 +28,7 @@ from ledger.events import TYPES
 from ledger.log import file_lock, platform
 from ledger.log.file_lock import lock_of
 from ledger.log.inspection import APPLICATION_ID, examining, foreign_wal
-from ledger.log.lease import COPY, is_alive, unfinished
+from ledger.log.lease import COPY_LEASE, is_alive, unfinished_copies
 from ledger.log.paths import HOOKS_LOG, PART, StrPath, check_own_name, checked_path, path_name
 from ledger.log.shared.port import read_replica_row
 from ledger.log.sqlite_files import FORMAT, NEW, OLDEST, SETTINGS, WAL_BYTES, LedgerFile, no_ledger, typed
@@ -428,7 +428,7 @@ class _Examination:
 
     def leases(self, connection: sqlite3.Connection) -> None:
         running = False
-        sql = f"SELECT work, holder, until FROM leases WHERE work NOT GLOB '{COPY}*'"
+        sql = f"SELECT work, holder, until FROM leases WHERE work NOT GLOB '{COPY_LEASE}*'"
         for work, holder, until in connection.execute(sql):
             alive = until > time.time() and is_alive(holder)
             running |= alive
@@ -442,7 +442,7 @@ class _Examination:
 
     def copies(self, connection: sqlite3.Connection) -> None:
         """Report the files that a backup, an export or a repair is made under, wherever they are."""
-        for part, is_made in unfinished(connection, self.path):
+        for part, is_made in unfinished_copies(connection, self.path):
             if is_made:
                 self.report("note", "unfinished copy", f"{part} is being made")
             elif os.path.lexists(part):

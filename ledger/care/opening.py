@@ -33,7 +33,7 @@ from ledger.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.log import registry
 from ledger.log.envelope import GENESIS
 from ledger.log.event_store import EventStore
-from ledger.log.lease import remove_unfinished
+from ledger.log.lease import remove_unfinished_copies
 from ledger.log.sqlite_files import FOREIGN
 from ledger.log.writing import OutdatedError
 from ledger.sessions.counting import as_counter
@@ -175,7 +175,7 @@ def _bring_parts(
 def _finish_left_work(engine: Engine, *, shared: bool) -> None:
     """Remove the remains of a rebuild, and finish erasures that a killed process left."""
     with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
-        remove_unfinished(engine.store)
+        remove_unfinished_copies(engine.store)
     with suppress(DamagedError):
         if not shared:
             _finish_erasures(engine)

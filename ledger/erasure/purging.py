@@ -25,7 +25,7 @@ from ledger.domain.errors import StorageError
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
 from ledger.log.event_store import EventStore
-from ledger.log.lease import remove_unfinished
+from ledger.log.lease import remove_unfinished_copies
 from ledger.log.paths import PART
 from ledger.log.sqlite_files import NEW, typed
 from projections.core.projector import text_indexes
@@ -102,7 +102,7 @@ class Purging:
 
     def _drop_remains(self) -> None:
         """Remove unfinished copies of the file, and the tables of a rebuild that ended or that the erasure ended."""
-        remove_unfinished(self.store)
+        remove_unfinished_copies(self.store)
         with suppress(RebuildUnderWay):  # a rebuild that began after the erasure has dropped the old tables itself
             Rebuild(self.store, self.writer.secret, self._ledger_id, FoldReading, None).drop_remains()
 

@@ -1,7 +1,7 @@
-"""Looks at the file of a ledger that change nothing: the file without its -wal, a foreign -wal, a file with damage, a copy.
+"""The inspection of a ledger's file, which changes nothing, and the mark of a copy of a log up to a position.
 
-A copy of a log up to a position takes no further event. Its log is the same as the ledger's, byte for byte, so what was erased
-after that position lies in a table next to the log.
+A file may be read without its -wal, have the -wal of another file, or be damaged. A copy takes no further event. Its log is the
+same as the ledger's, byte for byte, so what was erased after that position lies in a table next to the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ APPLICATION_ID = 0x4C656467  # "Ledg"
 NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
-class Alone(NamedTuple):
+def bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+# --- the file itself, and the -wal of another file -------------------------------------------------------------------
+
+
+class FileWithoutWal(NamedTuple):
     """The contents of the file itself, without its -wal, as far as they can be read.
 
     A checkpoint that readers kept from its end leaves pages of several moments. Then only the first row can be trusted, and
@@ -33,32 +43,26 @@ class Alone(NamedTuple):
     head: bytes = b""  # after the last event
 
 
-def alone(path: str, *, is_copy: bool = False) -> Alone:
+def read_without_wal(path: str, *, is_copy: bool = False) -> FileWithoutWal:
     """Return the contents of the file itself, without its -wal.
 
     A copy for reading only counts as a ledger if ``is_copy`` is true.
     """
     if not bytes_of(path):
-        return Alone(False)
+        return FileWithoutWal(False)
     first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
     sql = "SELECT position, head FROM events WHERE typeof(head) = 'blob' AND"
     try:
         with closing(sqlite3.connect(platform.file_uri(path, "immutable=1"), uri=True)) as connection:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id != APPLICATION_ID or (is_marked_copy(connection) and not is_copy):
-                return Alone(False)
+                return FileWithoutWal(False)
             creation = connection.execute(f"{sql} {first}").fetchone()
             if creation is None:
-                return Alone(True)
-            return Alone(True, creation[1], *connection.execute(f"{sql} {last}").fetchone())
+                return FileWithoutWal(True)
+            return FileWithoutWal(True, creation[1], *connection.execute(f"{sql} {last}").fetchone())
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
-
-
-_HEADER = (
-    # prints the bytes 1 1 for a file outside of WAL mode
-    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"
-)
+        return FileWithoutWal(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
 
 
 def foreign_wal(path: str) -> str:
@@ -74,7 +78,7 @@ def foreign_wal(path: str) -> str:
         return ""
     if note is not None and not note.begun and note.written == file_lock.written(path):
         return ""
-    contents = alone(path, is_copy=True)
+    contents = read_without_wal(path, is_copy=True)
     if not contents.is_ledger and (note is None or not note.first):
         return ""  # a database of another program: the caller refuses it with a better message
     if contents.first and _mode_of(path) == b"\1\1":
@@ -110,6 +114,12 @@ def _head_at(path: str, position: int) -> bytes | None:
     return None
 
 
+_MODE_PROGRAM = (
+    # prints the bytes 1 1 for a file outside of WAL mode
+    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"
+)
+
+
 def _mode_of(path: str) -> bytes:
     """Return the two bytes of a file's header that state its journal mode.
 
@@ -117,18 +127,14 @@ def _mode_of(path: str) -> bytes:
     """
     import subprocess  # slow to load and rarely needed
 
-    command = [sys.executable, "-I", "-S", "-c", _HEADER, path]
+    command = [sys.executable, "-I", "-S", "-c", _MODE_PROGRAM, path]
     with suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=30)
         return done.stdout
     return b""
 
 
-def bytes_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
+# --- a file that may be damaged --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -157,6 +163,8 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
         with lock.hold(30.0, create=False):
             connection.close()
 
+
+# --- copies of a log up to a position --------------------------------------------------------------------------------
 
 COPY_TRIGGER = "events_end"  # the trigger that refuses further events
 COPY_SCHEMA = f"""

@@ -1,4 +1,4 @@
-"""The leases on work that is done outside of the writer's lock, and the files of copies that such work makes.
+"""The leases on work that is done outside of the writer's lock, and the copies of a ledger that are being made.
 
 A lease has one holder at a time over all processes. Leases only save double work; the writer's lock decides about correctness.
 
@@ -76,32 +76,6 @@ def is_alive(holder: str) -> bool:
         return platform.is_running(process)
     except ValueError:
         return False
-
-
-def reserve(store: EventStore, work: str, holder: str, seconds: float) -> str | None:
-    """Hold a lease that outlives the process, in a transaction of its own; return None, or the time until another holder has it.
-
-    The holder is a name of the caller's, and may reserve the work again.
-    """
-    if (shared := store.shared) is not None:
-        taken = shared.log.take_lease(work, holder, seconds)
-        return None if taken else fixed(datetime.now(UTC) + timedelta(seconds=seconds))
-    with store.transact() as transaction:
-        row = transaction.connection.execute("SELECT holder, until FROM leases WHERE work = ?", (work,)).fetchone()
-        if row is not None and row[0] != holder and row[1] > time.time():
-            return fixed(datetime.fromtimestamp(row[1], UTC))
-        sql = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
-        transaction.connection.execute(sql, (work, holder, time.time() + seconds))
-    return None
-
-
-def release(store: EventStore, work: str, holder: str) -> None:
-    """Give a reserved lease back; one that another holder has stays."""
-    if (shared := store.shared) is not None:
-        shared.log.give_back_lease(work, holder)
-        return
-    with store.transact() as transaction:
-        give_back(transaction.connection, work, holder)
 
 
 # --- in transactions of their own ----------------------------------------------------------------------------------------
@@ -197,11 +171,37 @@ def leased(store: EventStore, work: str, seconds: float) -> Iterator[HeldLease |
         lease.give_back()
 
 
+def reserve(store: EventStore, work: str, holder: str, seconds: float) -> str | None:
+    """Hold a lease that outlives the process, in a transaction of its own; return None, or the time until another holder has it.
+
+    The holder is a name of the caller's, and may reserve the work again.
+    """
+    if (shared := store.shared) is not None:
+        taken = shared.log.take_lease(work, holder, seconds)
+        return None if taken else fixed(datetime.now(UTC) + timedelta(seconds=seconds))
+    with store.transact() as transaction:
+        row = transaction.connection.execute("SELECT holder, until FROM leases WHERE work = ?", (work,)).fetchone()
+        if row is not None and row[0] != holder and row[1] > time.time():
+            return fixed(datetime.fromtimestamp(row[1], UTC))
+        sql = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)"
+        transaction.connection.execute(sql, (work, holder, time.time() + seconds))
+    return None
+
+
+def release(store: EventStore, work: str, holder: str) -> None:
+    """Give a reserved lease back; one that another holder has stays."""
+    if (shared := store.shared) is not None:
+        shared.log.give_back_lease(work, holder)
+        return
+    with store.transact() as transaction:
+        give_back(transaction.connection, work, holder)
+
+
 # --- a copy that is being made -------------------------------------------------------------------------------------------
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
-COPY = "copy "  # begins the name of such a lease; the path follows
-_LISTED = f"SELECT substr(work, {len(COPY) + 1}) FROM leases WHERE work GLOB '{COPY}*{PART}' ORDER BY work"
+COPY_LEASE = "copy "  # begins the name of such a lease; the path follows
+_LISTED = f"SELECT substr(work, {len(COPY_LEASE) + 1}) FROM leases WHERE work GLOB '{COPY_LEASE}*{PART}' ORDER BY work"
 
 
 def free_place(path: StrPath, what: str) -> str:
@@ -249,9 +249,9 @@ def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | N
     if not _lock_alone(lock):
         raise ConflictError(f"{what} to this place is being made by another process; wait for it")
     try:
-        remove(part)
+        remove_files(part)
         _remember(of, part)  # again, because an open that saw no file may have forgotten the path
-        make_empty(part)
+        make_empty_file(part)
         yield part
         if put:
             put_in_place(part, place)
@@ -277,38 +277,63 @@ def _lock_alone(lock: FileLock) -> bool:
 
 def _clear(part: str, lock: FileLock) -> None:
     with suppress(OSError):
-        remove(part)
+        remove_files(part)
         lock.remove()
     lock.release()
 
 
-def remove(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
+def remove_files(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
     for suffix in suffixes:
         with suppress(FileNotFoundError):
             os.unlink(path + suffix)
 
 
-def make_empty(path: str) -> None:
+def make_empty_file(path: str) -> None:
     """Make an empty file that only its owner may read."""
     os.close(platform.new_private_file(path))
+
+
+def put_in_place(finished: str, path: str) -> None:
+    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
+    platform.sync(finished)
+    platform.put(finished, path)
+
+
+def _remember(store: EventStore | None, part: str) -> None:
+    with suppress(LedgerError):  # on a full disk a copy elsewhere matters more than this record
+        if store is not None and not store.readonly:
+            with store.transact() as transaction:
+                hold(transaction.connection, COPY_LEASE + part, new_holder(), 0)
+
+
+def _forget(store: EventStore | None, part: str) -> None:
+    with suppress(LedgerError):
+        if store is not None and not store.readonly:
+            with store.transact() as transaction:
+                transaction.connection.execute("DELETE FROM leases WHERE work = ?", (COPY_LEASE + part,))
+
+
+def _lies_there(part: str) -> bool:
+    """Return True if the file and its lock exist: a file of this name without a lock belongs to another program."""
+    return os.path.lexists(part) and os.path.lexists(part + ".lock")
 
 
 # --- the files that a killed maker left ----------------------------------------------------------------------------------
 
 
-def unfinished(connection: sqlite3.Connection, path: str) -> list[tuple[str, bool]]:
+def unfinished_copies(connection: sqlite3.Connection, path: str) -> list[tuple[str, bool]]:
     """Return the files under which copies of a ledger are being made, each with True if its maker is still at work."""
-    return [(part, _is_made(part)) for part in _parts(connection, path)]
+    return [(part, _is_in_the_making(part)) for part in _parts(connection, path)]
 
 
-def remove_unfinished(store: EventStore) -> None:
+def remove_unfinished_copies(store: EventStore) -> None:
     """Remove the files that killed makers left, and the scratch files; a file that cannot be reached stays remembered."""
     platform.sweep_scratch_files(os.path.dirname(store.path))
     with store.snapshot() as connection:
         parts = _parts(connection, store.path)
     for part in parts:
         is_left = _lies_there(part) or _is_lone_lock(part)
-        if is_left and not _is_made(part) and _lock_alone(lock := lock_of(part)):
+        if is_left and not _is_in_the_making(part) and _lock_alone(lock := lock_of(part)):
             _clear(part, lock)
     for part in parts:
         if not os.path.lexists(part + ".lock") and os.path.isdir(os.path.dirname(part)):
@@ -322,11 +347,6 @@ def _parts(connection: sqlite3.Connection, path: str) -> list[str]:
     return parts + [own] * (own not in parts and (_lies_there(own) or _is_lone_lock(own)))
 
 
-def _lies_there(part: str) -> bool:
-    """Return True if the file and its lock exist: a file of this name without a lock belongs to another program."""
-    return os.path.lexists(part) and os.path.lexists(part + ".lock")
-
-
 def _is_lone_lock(part: str) -> bool:
     """Return True if only an empty lock exists: its maker was killed before it made the file, or after it removed it."""
     with suppress(OSError):
@@ -335,7 +355,7 @@ def _is_lone_lock(part: str) -> bool:
     return False
 
 
-def _is_made(part: str) -> bool:
+def _is_in_the_making(part: str) -> bool:
     """Return True if a maker holds the lock of a file, or if that cannot be known."""
     lock = lock_of(part)
     if lock.is_held or not os.path.lexists(lock.path):
@@ -347,23 +367,3 @@ def _is_made(part: str) -> bool:
         return True
     lock.release()
     return False
-
-
-def _remember(store: EventStore | None, part: str) -> None:
-    with suppress(LedgerError):  # on a full disk a copy elsewhere matters more than this record
-        if store is not None and not store.readonly:
-            with store.transact() as transaction:
-                hold(transaction.connection, COPY + part, new_holder(), 0)
-
-
-def _forget(store: EventStore | None, part: str) -> None:
-    with suppress(LedgerError):
-        if store is not None and not store.readonly:
-            with store.transact() as transaction:
-                transaction.connection.execute("DELETE FROM leases WHERE work = ?", (COPY + part,))
-
-
-def put_in_place(finished: str, path: str) -> None:
-    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
-    platform.sync(finished)
-    platform.put(finished, path)

@@ -19,7 +19,15 @@ from typing import NamedTuple
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.log import file_lock, platform
 from ledger.log.file_lock import FileLock, Note, is_inherited, lock_of
-from ledger.log.inspection import APPLICATION_ID, COPY_TRIGGER, NO_SHARED_MEMORY, Alone, alone, bytes_of, foreign_wal
+from ledger.log.inspection import (
+    APPLICATION_ID,
+    COPY_TRIGGER,
+    NO_SHARED_MEMORY,
+    FileWithoutWal,
+    bytes_of,
+    foreign_wal,
+    read_without_wal,
+)
 from ledger.log.paths import StrPath, checked_path
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
@@ -235,7 +243,7 @@ class LedgerFile:
             if create and not bytes_of(self.path):
                 self._make(tables)
                 self.place = OpenFiles(self.path, self.lock, self._alone)
-                self.place.note_as_opened(Alone(True))  # it has no event yet
+                self.place.note_as_opened(FileWithoutWal(True))  # it has no event yet
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")
@@ -358,8 +366,8 @@ class LedgerFile:
             return False
         return True
 
-    def _alone(self) -> Alone:
-        return alone(self.path, is_copy=self.is_copy)
+    def _alone(self) -> FileWithoutWal:
+        return read_without_wal(self.path, is_copy=self.is_copy)
 
     def check(self) -> None:
         """Raise ``StorageError`` in a writer's transaction if this file was replaced or overwritten."""
@@ -511,7 +519,7 @@ class OpenFiles:
     size or time means that somebody copied another file over it, which keeps every name and inode.
     """
 
-    def __init__(self, path: str, lock: FileLock, alone: Callable[[], Alone]) -> None:
+    def __init__(self, path: str, lock: FileLock, alone: Callable[[], FileWithoutWal]) -> None:
         self._paths, self._lock, self._alone = (path, path + "-wal", path + "-shm"), lock, alone
         self._written = self._known = file_lock.written(path)
         self._overwritten, self._depth, self._turn = False, 0, 0
@@ -590,7 +598,7 @@ class OpenFiles:
                 first = (self.first if position else None) or note.first
                 self._note(Note(note.number + 2, note.turn, False, self._known, first, position, head))
 
-    def note_as_opened(self, alone: Alone | None = None) -> None:
+    def note_as_opened(self, alone: FileWithoutWal | None = None) -> None:
         """Note the file at its opening as sound, whoever wrote to it before; the caller holds the lock.
 
         ``alone`` saves a look into a file whose contents are known.

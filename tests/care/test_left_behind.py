@@ -92,7 +92,7 @@ def test_the_doctor_names_what_a_killed_backup_left_wherever_it_lies(path: Path,
 
 
 @needs.signals
-@pytest.mark.parametrize("moment", ["remove", "make_empty", "_clear"])
+@pytest.mark.parametrize("moment", ["remove_files", "make_empty_file", "_clear"])
 def test_the_next_open_removes_the_lock_of_a_copy_that_was_killed_without_its_file(
     path: Path, elsewhere: Path, moment: str
 ) -> None:

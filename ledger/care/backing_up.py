@@ -15,7 +15,7 @@ from ledger.care.fitting import tables_fit
 from ledger.care.opening import OpenRequest, check_owner, open_engine
 from ledger.care.rebuilding import damages
 from ledger.core.engine import Engine
-from ledger.core.reads import owner, read_event
+from ledger.core.reads import read_event, with_present_id
 from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, RejectedError, StorageError
 from ledger.erasure import completing, erasing
 from ledger.events import LedgerCreated
@@ -304,7 +304,7 @@ def _digests_in_backup(connection: sqlite3.Connection) -> dict[str, str] | None:
     first = read_event(connection, 1)
     if first is None or not isinstance(first.data, LedgerCreated):
         raise StorageError("the log is damaged: position 1 is not the creation of a ledger")
-    created = owner(connection, first.data)
+    created = with_present_id(connection, first.data)
     secret = bytes.fromhex(created.secret)
     return _digests(connection) if tables_fit(connection, secret, created.ledger_id) == frozenset() else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ledger.care import answers
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
-from ledger.core.reads import FoldReading, follow
+from ledger.core.reads import FoldReading, fold_new_events
 from ledger.core.steps import Stopping
 from ledger.core.work import Work
 from ledger.domain.errors import ConflictError, RejectedError
@@ -172,7 +172,7 @@ def _record_switch(
 def fold_privately(engine: Engine) -> None:
     """Fold the projections of a read-only file into tables of this process alone, which follow the log."""
     secret, ledger_id = engine.secret, engine.created.ledger_id
-    engine.store.fold_privately(lambda connection: follow(connection, secret, ledger_id))
+    engine.store.fold_privately(lambda connection: fold_new_events(connection, secret, ledger_id))
 
 
 def _size(path: str) -> int:

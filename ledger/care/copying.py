@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 
-from ledger.core.reads import WRITER, blobs_named, is_for_newer_writers, least
+from ledger.core.reads import WRITER, blobs_named, is_for_newer_writers, least_formats
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.events import LEDGER_STREAM, TYPES, AnyEvent, ContentErased, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.log import registry
@@ -180,7 +180,7 @@ def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
             except DamagedError:
                 event = None
             if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
-                newer = least(event)[1] > WRITER
+                newer = least_formats(event)[1] > WRITER
             elif event is None or isinstance(event.data, Unknown):
                 if at:
                     yield rows[:at]

@@ -20,7 +20,7 @@ from ledger.care import answers
 from ledger.care.opening import held_by_another
 from ledger.core.call import now
 from ledger.core.engine import Engine
-from ledger.core.reads import READER, WRITER, last_upgrade, least, read_event
+from ledger.core.reads import READER, WRITER, last_upgrade, least_formats, read_event
 from ledger.domain.errors import COPY_REMEDY, ConflictError, LedgerError, NotFoundError
 from ledger.domain.text import counted, one_line
 from ledger.english.matching import DEFAULT_MATCHER, MATCHERS
@@ -373,7 +373,7 @@ class _Examination:
         try:
             position = last_upgrade(connection) or 1
             event = read_event(connection, position)
-            reader, writer = least(event) if event is not None else (0, 0)
+            reader, writer = least_formats(event) if event is not None else (0, 0)
         except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log reports the damage
             return True
         if reader > READER or writer > WRITER:

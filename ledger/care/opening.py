@@ -16,7 +16,16 @@ from ledger.core.batches import CommitQueue
 from ledger.core.call import CHANNELS, Clock, Random, Who, check_name, now, system_random
 from ledger.core.engine import Engine
 from ledger.core.own import Own
-from ledger.core.reads import READER, WRITER, check_format, check_tables, check_upgrade, last_upgrade, owner, read_event
+from ledger.core.reads import (
+    READER,
+    WRITER,
+    check_format,
+    check_tables,
+    check_upgrade,
+    last_upgrade,
+    read_event,
+    with_present_id,
+)
 from ledger.domain.errors import (
     ConflictError,
     DamagedError,
@@ -390,7 +399,7 @@ def _created(store: EventStore) -> LedgerCreated | None:
         if event is None:
             return None
         check_format(event.data.least_reader, event.data.least_writer, readonly=store.readonly)
-        return owner(connection, event.data)
+        return with_present_id(connection, event.data)
 
 
 def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
@@ -403,7 +412,7 @@ def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
     if event is None:
         raise RejectedError(f"{path} holds no events yet, so there is nothing to read", rule="readonly")
     check_format(event.data.least_reader, event.data.least_writer, readonly=True)
-    return owner(connection, event.data)
+    return with_present_id(connection, event.data)
 
 
 def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:

@@ -14,7 +14,7 @@ from ledger.care.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_sinc
 from ledger.care.opening import OpenRequest, open_engine
 from ledger.core.call import Who
 from ledger.core.engine import Engine, Instant, committed, position_of
-from ledger.core.reads import FoldReading, owner, read_event
+from ledger.core.reads import FoldReading, read_event, with_present_id
 from ledger.core.steps import Stopping
 from ledger.core.work import Body, Work
 from ledger.domain.errors import ConflictError, NotFoundError, StorageError
@@ -133,7 +133,7 @@ class _ReplayInProgress:
                 made.execute(f"PRAGMA {setting}").fetchone()
             first = read_event(made, 1)
             assert first is not None
-            self.created, secret = owner(made, first.data), bytes.fromhex(first.data.secret)
+            self.created, secret = with_present_id(made, first.data), bytes.fromhex(first.data.secret)
             log, place = FoldReading(lambda: made), (self.position, self.head)
             shadow.fold_into(made, log, secret, self.created.ledger_id, *place, progress=self._folded)
             if for_reading:

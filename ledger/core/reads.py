@@ -1,6 +1,7 @@
-"""Reads through any connection: events, streams and ranges of the log, the row of an id, and the ways from rows to texts.
+"""Reads through any connection: events of the log, the subject of an id, and the arguments of a listing.
 
-The log is read for folds here too: with the format that the log requires, and folded into the TEMP tables of one connection.
+Folds read the log here too. Checks of the format that the log requires, and a fold into the TEMP tables of one connection, end
+the module.
 """
 
 from __future__ import annotations
@@ -37,40 +38,18 @@ from projections.views import audit, memories, projects, sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # of random bytes before the text of a blob
-CANDIDATES = 5  # the most ids in the error about an ambiguous id
 _DIGEST = (
     "CASE WHEN erased_by IS NULL THEN digest END"  # of the state; an erasure changed the state and kept the digest
 )
 READ_ROWS = 64  # rows fetched at a time, few enough to stay in the processor's cache until they are decoded
-NOWHERE = "nowhere"  # stands for a name that nothing has
-LIST_LIMIT, LIST_CAP = 50, 500
-MEMORY_CAP = 1_000_000
-PAGE_CAP = 1_001  # the longest page, and one item more, which shows if there is another page
+
+
+# --- events, streams and ranges of the log ---------------------------------------------------------------------------
 
 
 def first_position(connection: Connection, stream: str) -> int | None:
     row = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
     return row[0] if row else None
-
-
-Place = tuple[str | None, bool]
-"""The id behind which a page begins, or None for the first page; and True for a page that is oldest first."""
-
-
-def start_behind(connection: Connection, stream: str | None, *, oldest_first: bool) -> Start:
-    """Return the start of a page behind the subject of a stream; of the first page without a stream."""
-    return Start(first_position(connection, stream) if stream is not None else None, oldest_first)
-
-
-def start_in_time(connection: Connection, place: str | None, *, oldest_first: bool) -> Start:
-    """Return the start of a page by time, behind a place of ``place_in_time``; of the first page without a place."""
-    time, _, stream = (place or "").partition(" ")
-    return Start(first_position(connection, stream) if stream else None, oldest_first, time)
-
-
-def place_in_time(time: str, stream: str) -> str:
-    """Return the place of a subject in a listing by time, for the cursor."""
-    return f"{time} {stream}"
 
 
 def read_stream(
@@ -174,12 +153,6 @@ def _check_fit(connection: Connection, event: AnyEvent) -> AnyEvent:
     return event
 
 
-def is_for_newer_writers(connection: Connection) -> bool:
-    """Return True if the log's last upgrade lets only newer versions write."""
-    upgrade = read_event(connection, last_upgrade(connection) or 1)
-    return upgrade is not None and least(upgrade)[1] > WRITER
-
-
 def read_messages(
     connection: Connection, session: int, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[sessions.MessageRow, AnyEvent]]:
@@ -193,56 +166,6 @@ def read_messages(
         for row in connection.execute(sql, (session, *span)):
             event = check_known(connection, registry.decode(row[0], session, *row[width:]))
             yield sessions.message_of(row[:width]), event
-
-
-def find_row(connection: Connection, reference: object, kind: str, user: str) -> int | None:
-    """Return the row of a user's subject by its id or an unambiguous prefix; None for a blank or foreign id.
-
-    Raises:
-        AmbiguousIdError: Several ids begin so; the error names the first of them.
-    """
-    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < ids.LEAST:
-        return None
-    condition, values = (
-        ("e.stream = ?", [reference])
-        if len(reference) == ids.LENGTH
-        else ("e.stream >= ? AND e.stream < ?", [reference, reference + "~"])
-    )
-    sql = (  # CROSS JOIN makes the planner use the log's own index first, even if the other table is small
-        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
-        f" WHERE {condition} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
-    )
-    matches = connection.execute(sql, (*values, user)).fetchall()
-    if len(matches) > 1:
-        raise _ambiguous(connection, reference, kind, [row for (row,) in matches])
-    return matches[0][0] if matches else None
-
-
-def _ambiguous(connection: Connection, reference: str, kind: str, rows: list[int]) -> AmbiguousIdError:
-    table, words = (
-        FAMILIES[kind].live,
-        {"m": "content", "o": "text", "d": "title", "p": "name", "v": "name"}.get(kind, "''"),
-    )
-    sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
-    candidates = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
-    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in candidates)
-    more = " and more" if len(rows) > CANDIDATES else ""
-    return AmbiguousIdError(
-        f"{reference!r} is the beginning of several ids: {listed}{more}; give more characters of the id",
-        candidates=tuple(id for id, _ in candidates),
-    )
-
-
-def check_tables(connection: Connection, secret: bytes) -> tuple[int, frozenset[str]]:
-    """Return the generation of the tables and the suspended projections; raise ``ConflictError`` for another version."""
-    sql = "SELECT name, version, suspended_at, (SELECT generation FROM checkpoint WHERE id = 1) FROM projections"
-    rows = connection.execute(sql).fetchall()
-    if {name: version for name, version, _, _ in rows} != versions():
-        raise ConflictError("another version of the product changed the projections of this ledger: reopen the ledger")
-    generation = rows[0][3]
-    if generation is None:
-        raise ConflictError("the checkpoint of this ledger's projections is missing: reopen the ledger")
-    return generation, frozenset(name for name, _, suspended_at, _ in rows if suspended_at is not None)
 
 
 def decode_range(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
@@ -288,23 +211,47 @@ def damaged_blob(connection: Connection, blob: str) -> DamagedError:
     return DamagedError("events", position, f"names the text {blob}, which is missing or is not as it was recorded")
 
 
-def last_upgrade(connection: Connection, after: int = 0) -> int | None:
-    """Return the position of the last LedgerUpgraded after a position; None if there is none."""
-    sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
-    position: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
-    return position
+# --- from ids and rows to states and texts ----------------------------------------------------------------------------
+
+CANDIDATES = 5  # the most ids in the error about an ambiguous id
 
 
-def least(event: AnyEvent) -> tuple[int, int]:
-    """Return the least reader and writer that an upgrade requires; an unreadable upgrade requires a newer one."""
-    if isinstance(event.data, LedgerCreated | LedgerUpgraded):
-        return event.data.least_reader, event.data.least_writer
-    decoded = json.loads(bytes(event.data.raw))
-    reader, writer = (decoded.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
-    return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)
+def find_row(connection: Connection, reference: object, kind: str, user: str) -> int | None:
+    """Return the row of a user's subject by its id or an unambiguous prefix; None for a blank or foreign id.
+
+    Raises:
+        AmbiguousIdError: Several ids begin so; the error names the first of them.
+    """
+    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < ids.LEAST:
+        return None
+    condition, values = (
+        ("e.stream = ?", [reference])
+        if len(reference) == ids.LENGTH
+        else ("e.stream >= ? AND e.stream < ?", [reference, reference + "~"])
+    )
+    sql = (  # CROSS JOIN makes the planner use the log's own index first, even if the other table is small
+        f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
+        f" WHERE {condition} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
+    )
+    matches = connection.execute(sql, (*values, user)).fetchall()
+    if len(matches) > 1:
+        raise _ambiguous(connection, reference, kind, [row for (row,) in matches])
+    return matches[0][0] if matches else None
 
 
-# --- from rows to states and texts ------------------------------------------------------------------------------------
+def _ambiguous(connection: Connection, reference: str, kind: str, rows: list[int]) -> AmbiguousIdError:
+    table, words = (
+        FAMILIES[kind].live,
+        {"m": "content", "o": "text", "d": "title", "p": "name", "v": "name"}.get(kind, "''"),
+    )
+    sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
+    candidates = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
+    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in candidates)
+    more = " and more" if len(rows) > CANDIDATES else ""
+    return AmbiguousIdError(
+        f"{reference!r} is the beginning of several ids: {listed}{more}; give more characters of the id",
+        candidates=tuple(id for id, _ in candidates),
+    )
 
 
 def load(connection: Connection, reference: str, kind: str, user: str) -> Any:
@@ -325,10 +272,6 @@ def owned_stream(connection: Connection, reference: str, kind: str, owner: str) 
     events = (read_event(connection, first) for (first,) in firsts)
     streams = [event.stream for event in events if event is not None and event.envelope.user == owner]
     return streams[0] if len(streams) == 1 else None
-
-
-def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:
-    return read_stream(connection, stream, 2**62)
 
 
 def event_data(connection: Connection, position: int) -> Any:
@@ -353,7 +296,43 @@ def texts_at(connection: Connection, position: int | None, *names: str) -> dict[
     return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
 
 
-def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
+# --- the arguments of a listing: filters, places and limits ----------------------------------------------------------
+
+NOWHERE = "nowhere"  # stands for a name that nothing has
+LIST_LIMIT, LIST_CAP = 50, 500
+MEMORY_CAP = 1_000_000
+PAGE_CAP = 1_001  # the longest page, and one item more, which shows if there is another page
+
+Place = tuple[str | None, bool]
+"""The id behind which a page begins, or None for the first page; and True for a page that is oldest first."""
+
+
+def start_behind(connection: Connection, stream: str | None, *, oldest_first: bool) -> Start:
+    """Return the start of a page behind the subject of a stream; of the first page without a stream."""
+    return Start(first_position(connection, stream) if stream is not None else None, oldest_first)
+
+
+def start_in_time(connection: Connection, place: str | None, *, oldest_first: bool) -> Start:
+    """Return the start of a page by time, behind a place of ``place_in_time``; of the first page without a place."""
+    time, _, stream = (place or "").partition(" ")
+    return Start(first_position(connection, stream) if stream else None, oldest_first, time)
+
+
+def place_in_time(time: str, stream: str) -> str:
+    """Return the place of a subject in a listing by time, for the cursor."""
+    return f"{time} {stream}"
+
+
+def bounded_limit(limit: int | None, cap: int = LIST_CAP) -> int:
+    """Return the limit of a listing, from 0 to ``cap``; ``cap`` without a limit."""
+    if limit is None:
+        return cap
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise RejectedError(f"limit is a whole number, and {limit!r:.40} is not")
+    return max(0, min(limit, cap))
+
+
+def believed_statuses(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
     """Return the statuses to list: those of a filter, or for a time of the world those of memories true at that time."""
     if valid is None:
         return statuses
@@ -367,7 +346,7 @@ def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
     return statuses
 
 
-def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
+def id_of_filter(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
     """Return the id of a filter's project or session; None for the filters "" and None.
 
     A project that was joined to another is found under the other.
@@ -393,15 +372,7 @@ def scope_of(connection: Connection, owner: str, project: str | None) -> list[st
     """
     if project is None:
         return None
-    return list(projects.together(connection, named(connection, owner, "p", project)))
-
-
-def listed(limit: int | None, cap: int = LIST_CAP) -> int:
-    if limit is None:
-        return cap
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise RejectedError(f"limit is a whole number, and {limit!r:.40} is not")
-    return max(0, min(limit, cap))
+    return list(projects.together(connection, id_of_filter(connection, owner, "p", project)))
 
 
 # --- the log as a fold reads it ---------------------------------------------------------------------------------------
@@ -456,7 +427,7 @@ class FoldReading:
         return decode_known(self._connect(), first, last)
 
 
-class ReadingOn(FoldReading):
+class ReadonlyFoldReading(FoldReading):
     """The log for callers that only read: rows of unknown types that are not events are left out."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:
@@ -483,7 +454,7 @@ def branchings(connection: Connection) -> list[AnyEvent]:
     return [registry.decode(row[0], 1, *row[1:]) for row in rows]
 
 
-def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
+def with_present_id(connection: Connection, created: LedgerCreated) -> LedgerCreated:
     """Return the first event with the ledger's present id, which differs in a branch.
 
     The id comes from the projections, or from the log if they are missing or do not state the first event's id.
@@ -493,6 +464,44 @@ def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
             return created
     branches = branchings(connection)
     return replace(created, ledger_id=branches[-1].data.ledger_id) if branches else created
+
+
+def check_upgrade(connection: Connection, position: int | None, *, readonly: bool = False) -> None:
+    event = read_event(connection, position) if position is not None else None
+    if event is not None:
+        check_format(*least_formats(event), readonly=readonly)
+
+
+def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
+    if least_reader > READER:
+        raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
+    if least_writer > WRITER and not readonly:
+        raise NewerFormatError(
+            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}:"
+            " open it with readonly=True"
+        )
+
+
+def is_for_newer_writers(connection: Connection) -> bool:
+    """Return True if the log's last upgrade lets only newer versions write."""
+    upgrade = read_event(connection, last_upgrade(connection) or 1)
+    return upgrade is not None and least_formats(upgrade)[1] > WRITER
+
+
+def last_upgrade(connection: Connection, after: int = 0) -> int | None:
+    """Return the position of the last LedgerUpgraded after a position; None if there is none."""
+    sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
+    position: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
+    return position
+
+
+def least_formats(event: AnyEvent) -> tuple[int, int]:
+    """Return the least reader and writer that an upgrade requires; an unreadable upgrade requires a newer one."""
+    if isinstance(event.data, LedgerCreated | LedgerUpgraded):
+        return event.data.least_reader, event.data.least_writer
+    decoded = json.loads(bytes(event.data.raw))
+    reader, writer = (decoded.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
+    return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)
 
 
 def check_log_since(connection: Connection, after: int) -> None:
@@ -512,30 +521,6 @@ def check_log_since(connection: Connection, after: int) -> None:
         raise _unexplained(*unknown)
 
 
-def check_upgrade(connection: Connection, position: int | None, *, readonly: bool = False) -> None:
-    event = read_event(connection, position) if position is not None else None
-    if event is not None:
-        check_format(*least(event), readonly=readonly)
-
-
-def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> None:
-    if least_reader > READER:
-        raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
-    if least_writer > WRITER and not readonly:
-        raise NewerFormatError(
-            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}:"
-            " open it with readonly=True"
-        )
-
-
-def _unexplained(position: int, type_: str) -> UnknownEventError:
-    return UnknownEventError(
-        f"the log is damaged: this product does not know the {registry.unknown(type_)} at position {position}, and no upgrade"
-        " before it says that a newer version wrote it. readonly=True reads the whole log, and recover() copies the log up"
-        " to that position"
-    )
-
-
 def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | None:
     """Return the position and type of the first event after a position whose type this product does not know."""
     known = ", ".join("?" * len(TYPES))
@@ -546,7 +531,27 @@ def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | N
     return (row[0], str(row[1])) if row is not None else None
 
 
-# --- tables of one connection, which come before the tables of the file ----------------------------------------------
+def _unexplained(position: int, type_: str) -> UnknownEventError:
+    return UnknownEventError(
+        f"the log is damaged: this product does not know the {registry.unknown(type_)} at position {position}, and no upgrade"
+        " before it says that a newer version wrote it. readonly=True reads the whole log, and recover() copies the log up"
+        " to that position"
+    )
+
+
+# --- the projections' tables: of the file, and of one connection before them -----------------------------------------
+
+
+def check_tables(connection: Connection, secret: bytes) -> tuple[int, frozenset[str]]:
+    """Return the generation of the tables and the suspended projections; raise ``ConflictError`` for another version."""
+    sql = "SELECT name, version, suspended_at, (SELECT generation FROM checkpoint WHERE id = 1) FROM projections"
+    rows = connection.execute(sql).fetchall()
+    if {name: version for name, version, _, _ in rows} != versions():
+        raise ConflictError("another version of the product changed the projections of this ledger: reopen the ledger")
+    generation = rows[0][3]
+    if generation is None:
+        raise ConflictError("the checkpoint of this ledger's projections is missing: reopen the ledger")
+    return generation, frozenset(name for name, _, suspended_at, _ in rows if suspended_at is not None)
 
 
 def fold_to(connection: Connection, position: int | None, secret: bytes, ledger_id: str) -> None:
@@ -563,7 +568,7 @@ def fold_to(connection: Connection, position: int | None, secret: bytes, ledger_
         _fold(connection, secret, ledger_id)
 
 
-def follow(connection: Connection, secret: bytes, ledger_id: str) -> None:
+def fold_new_events(connection: Connection, secret: bytes, ledger_id: str) -> None:
     """Fold the new events of the log.
 
     The whole log is folded if there are no such tables yet, or if an erasure took texts that they hold.
@@ -572,7 +577,7 @@ def follow(connection: Connection, secret: bytes, ledger_id: str) -> None:
     if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'checkpoint'").fetchone():
         (folded,) = connection.execute("SELECT position FROM temp.checkpoint").fetchone()
         if not as_of.was_erased(connection, folded, position):
-            shadow.fold_on(connection, ReadingOn(lambda: connection), secret, position, head)
+            shadow.fold_on(connection, ReadonlyFoldReading(lambda: connection), secret, position, head)
             return
         as_of.drop_folded(connection)
     _fold(connection, secret, ledger_id)
@@ -580,4 +585,6 @@ def follow(connection: Connection, secret: bytes, ledger_id: str) -> None:
 
 def _fold(connection: Connection, secret: bytes, ledger_id: str) -> None:
     position, head = read_tip(connection.cursor())
-    shadow.fold_into(connection, ReadingOn(lambda: connection), secret, ledger_id, position, head, temporary=True)
+    shadow.fold_into(
+        connection, ReadonlyFoldReading(lambda: connection), secret, ledger_id, position, head, temporary=True
+    )

@@ -25,7 +25,7 @@ from ledger.core.reads import (
     find_row,
     first_position,
     last_upgrade,
-    least,
+    least_formats,
     read_event,
 )
 from ledger.domain import ids
@@ -148,7 +148,7 @@ class Work:
         if not later:
             return 0
         event = read_event(self.connection(), last_upgrade(self.connection()) or 1)
-        return max(later) if event is not None and least(event)[1] < max(later) else 0
+        return max(later) if event is not None and least_formats(event)[1] < max(later) else 0
 
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._means.random(ids.RANDOM_BYTES))

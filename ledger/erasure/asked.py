@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ledger.core.reads import NOWHERE, find_row, first_position, named, read_event
+from ledger.core.reads import NOWHERE, find_row, first_position, id_of_filter, read_event
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import is_prefix, kind_of, message_place
@@ -110,7 +110,7 @@ def request_for_subject(
 
 
 def _by_name(connection: Connection, owner: str, kind: str, name: str) -> ErasureRequest:
-    subject = named(connection, owner, kind[0], name)
+    subject = id_of_filter(connection, owner, kind[0], name)
     if subject is None or subject == NOWHERE:
         raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
     return ErasureRequest(kind, subject)

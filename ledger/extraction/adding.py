@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.guarding import as_warnings
-from ledger.core.reads import NOWHERE, named, read_event
+from ledger.core.reads import NOWHERE, id_of_filter, read_event
 from ledger.core.steps import Stopping
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.errors import RejectedError
@@ -294,7 +294,7 @@ class _Call:
             return
         with self.session.reading() as (connection, state):
             place = projects.main(connection, state.project) if state is not None else None
-            if state is not None and place != named(connection, self.asker.user, "p", self.session.project):
+            if state is not None and place != id_of_filter(connection, self.asker.user, "p", self.session.project):
                 began = projects.names(connection, [place]).get(place or "", "")
                 where = f"in the project {began!r}" if began else "without a project"
                 yield f"the session began {where} and stays there: the given project was not used"
@@ -374,7 +374,7 @@ class _Call:
         restated, denied = dict[str, Noted](), dict[str, Noted]()
         with self.engine.reading() as connection:
             state, user = self.session.state(connection), self.asker.user
-            place = state.project if state is not None else named(connection, user, "p", self.session.project)
+            place = state.project if state is not None else id_of_filter(connection, user, "p", self.session.project)
             project = place if place is not NOWHERE else None
             for text in answers:
                 about = (user, project, text, self.policy.matcher)

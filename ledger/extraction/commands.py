@@ -8,7 +8,7 @@ import msgspec
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.reads import load, stream_of
+from ledger.core.reads import load, read_stream
 from ledger.core.steps import check_call
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
@@ -135,7 +135,7 @@ def _extraction_report(
     engine: Engine, subject: InteractionState, user: str, done: ExtractionRun | None = None, *, replayed: bool = False
 ) -> answers.ExtractionReport:
     with engine.reading() as connection:
-        events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
+        events = [event for event in read_stream(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
         if not events:
             raise ConflictError(f"the interaction {subject.id} changed during the extraction; call extract() again")
         data: CandidatesExtracted = events[-1].data

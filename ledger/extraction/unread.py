@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.reads import NOWHERE, load, named, read_messages, scope_of
+from ledger.core.reads import NOWHERE, id_of_filter, load, read_messages, scope_of
 from ledger.domain import spans, times
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.text import check_text
@@ -110,7 +110,7 @@ def scope_asked(engine: Engine, connection: Connection, user: str, asked: Unread
     since = times.since("since", UNREAD_DAYS, engine.now()) if asked.since is None else asked.since
     session = None
     if asked.session is not None:
-        id = named(connection, user, "s", asked.session)
+        id = id_of_filter(connection, user, "s", asked.session)
         state: State | None = load(connection, id, "s", user) if id is not None and id != NOWHERE else None
         if state is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.core.engine import Snapshot
-from ledger.core.reads import believed, scope_of
+from ledger.core.reads import believed_statuses, scope_of
 from ledger.domain.text import check_text
 from ledger.graph import answers
 from ledger.memories.rules import relation_form
@@ -35,7 +35,7 @@ def neighbors(
     connection = snapshot.connection
     projects_meant = scope_of(connection, user, project)
     scope = [None, *projects_meant] if projects_meant is not None else None
-    statuses = believed(snapshot.valid, ("active",))
+    statuses = believed_statuses(snapshot.valid, ("active",))
     request = graph.GraphScope(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
     seeds, complete = graph.named(connection, name_or_text, request)
     joined = [

@@ -12,7 +12,7 @@ from ledger.core.area import CAP
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.guarding import BELIEFS, MATERIAL, PLANS, Guard, ScannerHit
-from ledger.core.reads import LIST_LIMIT, decode_range, listed, load, read_event, read_stream, text_of
+from ledger.core.reads import LIST_LIMIT, bounded_limit, decode_range, load, read_event, read_stream, text_of
 from ledger.core.steps import Stopping
 from ledger.core.work import Work
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -53,7 +53,7 @@ def quarantined(
     ``after`` is the (since, position) behind which they begin.
     """
     with engine.reading() as connection:
-        held = quarantine.listing(connection, user, listed(limit, CAP + 1), after, oldest_first=oldest_first)
+        held = quarantine.listing(connection, user, bounded_limit(limit, CAP + 1), after, oldest_first=oldest_first)
         return [_shown(connection, item) for item in held]
 
 

@@ -16,8 +16,8 @@ from ledger.core.reads import (
     NOWHERE,
     PAGE_CAP,
     first_position,
+    id_of_filter,
     load,
-    named,
     owned_stream,
     read_blob,
     read_event,
@@ -287,7 +287,7 @@ def audit_page(
     filters = {**request.columns, **_bound("since", "first", request.since), **_bound("until", "last", request.until)}
     with engine.reading() as connection:
         project_ids = scope_of(connection, user, request.project)
-        session_id = named(connection, user, "s", request.session)
+        session_id = id_of_filter(connection, user, "s", request.session)
         stream = (
             owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES

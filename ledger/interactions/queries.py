@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ledger.core.engine import Snapshot
-from ledger.core.reads import NOWHERE, event_data, load, named, scope_of, start_behind, start_in_time, text_of, texts_at
+from ledger.core.reads import (
+    NOWHERE,
+    event_data,
+    id_of_filter,
+    load,
+    scope_of,
+    start_behind,
+    start_in_time,
+    text_of,
+    texts_at,
+)
 from ledger.interactions import answers
 from ledger.interactions.rules import InteractionState
 from projections.core.rows import Connection
@@ -40,7 +50,7 @@ def listing(
     """
     connection = snapshot.connection
     project_ids = scope_of(connection, filters.user, project)
-    session_id = named(connection, filters.user, "s", session)
+    session_id = id_of_filter(connection, filters.user, "s", session)
     if limit == 0 or project_ids == [NOWHERE] or session_id == NOWHERE:
         return []
     states = interactions.listing(

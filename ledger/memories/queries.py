@@ -11,7 +11,7 @@ from ledger.core.call import answer_of
 from ledger.core.engine import ReadingEngine, Snapshot
 from ledger.core.reads import (
     NOWHERE,
-    believed,
+    believed_statuses,
     event_data,
     first_position,
     load,
@@ -74,7 +74,7 @@ def listing(
         return []
     stored = replace(
         filters,
-        statuses=believed(snapshot.valid, tuple(filters.statuses)),
+        statuses=believed_statuses(snapshot.valid, tuple(filters.statuses)),
         kinds=[SYNONYMS.get(kind, kind) for kind in filters.kinds],
         projects=project_ids,
         tags=[tag.strip().lower() for tag in filters.tags],

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.reads import NOWHERE, find_row, named
+from ledger.core.reads import NOWHERE, find_row, id_of_filter
 from ledger.core.work import Work
 from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
@@ -172,7 +172,7 @@ def _consolidation(
     if labels and over in (INTERACTIONS, MESSAGES):
         raise RejectedError(f"{over} have no tags; consolidate them without tags, or consolidate memories")
     with engine.reading() as connection:
-        place = named(connection, asker.user, "p", project)
+        place = id_of_filter(connection, asker.user, "p", project)
         if place is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
         if source_ids:

@@ -15,7 +15,6 @@ from ledger.core.reads import (
     read_event,
     read_stream,
     scope_of,
-    stream_of,
     text_of,
     texts_at,
 )
@@ -173,7 +172,7 @@ def _words_of_message(connection: Connection, source: str, owner: str) -> tuple[
 
 def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]:
     """Return every wording of an observation, void ones included, oldest first."""
-    events = stream_of(connection, stream)
+    events = read_stream(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)
     rule, confidence, results = "", 0, []
     for event in events:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ledger.core.call import answer_of
 from ledger.core.engine import Snapshot
-from ledger.core.reads import NOWHERE, load, named, start_behind
+from ledger.core.reads import NOWHERE, id_of_filter, load, start_behind
 from ledger.projects import answers
 from ledger.projects.rules import ProjectState
 from projections.core.rows import Connection
@@ -57,7 +57,7 @@ def find(connection: Connection, user: str, name: str) -> ProjectState | None:
 
 def _without_joined(connection: Connection, user: str, name: str) -> ProjectState | None:
     """Return the project with this name, without the projects joined into it."""
-    id = named(connection, user, "p", name)
+    id = id_of_filter(connection, user, "p", name)
     project: ProjectState | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
     return project
 

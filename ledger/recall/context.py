@@ -31,7 +31,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Snapshot
-from ledger.core.reads import LIST_CAP, NOWHERE, first_position, named
+from ledger.core.reads import LIST_CAP, NOWHERE, first_position, id_of_filter
 from ledger.domain import passages as pieces
 from ledger.domain.errors import RejectedError
 from ledger.domain.kinds import KINDS
@@ -157,7 +157,7 @@ def packed(engine: ReadingEngine, request: ContextRequest) -> tuple[Pack, str | 
     with recalling.searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
-        about = named(connection, search.user, "p", search.project)
+        about = id_of_filter(connection, search.user, "p", search.project)
         scope = searched_in(connection, search.user, search.project, about)
         finder = Finder(engine, snapshot, search, scope, asking, sought)
         ranked, _ = ordering.ordered(finder, replace(search, min_match=0), asking)  # the budget is the floor
@@ -537,7 +537,7 @@ class _Window(Struct, frozen=True):
 
 
 def _window_of(connection: Connection, request: ContextRequest) -> _Window | None:
-    id = named(connection, request.search.user, "s", request.session)
+    id = id_of_filter(connection, request.search.user, "s", request.session)
     row = first_position(connection, id) if id is not None and id != NOWHERE else None
     if id is None or row is None:
         return None

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.engine import Snapshot
-from ledger.core.reads import believed
+from ledger.core.reads import believed_statuses
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.policy import PolicyState
 from ledger.english.dates import day_words
@@ -169,7 +169,7 @@ class Finder:
         self._question, self._sought = question, sought
         self.policy: PolicyState = control.policy(snapshot.connection, request.user)
         at = snapshot.valid or (request.now if request.statuses == ("active",) else None)
-        statuses = believed(snapshot.valid, request.statuses)
+        statuses = believed_statuses(snapshot.valid, request.statuses)
         self.memories: MemoryScope = search.MemoryScope(
             request.user, at, scope, request.kinds, statuses, request.metadata
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.core.reads import believed, first_position
+from ledger.core.reads import believed_statuses, first_position
 from ledger.domain import confidence as confidence_rules
 from ledger.domain.text import fenced, normalise
 from ledger.english.question import Question
@@ -172,7 +172,7 @@ class Observing:
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
         said = {source: _turn(source) for source in cited if source[:2] in ("i_", "s_")}
-        holding = Holding(believed(self._snapshot.valid, self._request.statuses), self._holding)
+        holding = Holding(believed_statuses(self._snapshot.valid, self._request.statuses), self._holding)
         fallen = ended_turns(self._connection, set(said.values()), holding)
         ended |= {source for source, turn in said.items() if turn in fallen}
         return [

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine, ReadingEngine, Snapshot
-from ledger.core.reads import LIST_CAP, NOWHERE, named
+from ledger.core.reads import LIST_CAP, NOWHERE, id_of_filter
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import counted
 from ledger.english import question
@@ -70,7 +70,7 @@ def packed(engine: ReadingEngine, request: RecallRequest) -> tuple[Pack, str | N
     with searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
-        about = named(connection, request.user, "p", request.project)
+        about = id_of_filter(connection, request.user, "p", request.project)
         scope = searched_in(connection, request.user, request.project, about)
         finder = ranked_by(engine, snapshot, request, scope, asked_question, sought)
         ranked, weak = ordering.ordered(finder, request, asked_question)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from ledger.core.engine import ReadingEngine, Snapshot
-from ledger.core.reads import LIST_CAP, believed, named
+from ledger.core.reads import LIST_CAP, believed_statuses, id_of_filter
 from ledger.domain.text import one_of
 from ledger.memories.state import MemoryState
 from ledger.projects.answers import StateEntry
@@ -198,11 +198,11 @@ def _newest(
     one_of("unit", unit, tuple(UNITS))
     now = engine.now()
     with engine.reading() as connection:
-        about = named(connection, owner, "p", project)
+        about = id_of_filter(connection, owner, "p", project)
         trusted = _trusted_state(connection, owner, project)
         filters = MemoryFilter(
             user=owner,
-            statuses=believed(engine.valid, ("active",)),
+            statuses=believed_statuses(engine.valid, ("active",)),
             kinds=kinds,
             projects=searched_in(connection, owner, project, about),
             valid=engine.valid or now,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.core.call import Time
-from ledger.core.reads import listed
+from ledger.core.reads import bounded_limit
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of
@@ -179,7 +179,7 @@ def _checked(request: GrepRequest, limit: int, after: int | None) -> GrepQuery:
         role=role,
         since=times.moment("since", request.since) if request.since is not None else "",
         until=times.moment("until", request.until) if request.until is not None else "",
-        limit=listed(limit, HITS),
+        limit=bounded_limit(limit, HITS),
         include_hidden=request.include_hidden,
         start=Start(after, request.oldest_first),
         by_relevance=by_relevance,

@@ -14,8 +14,8 @@ from ledger.core.reads import (
     LIST_LIMIT,
     MEMORY_CAP,
     NOWHERE,
+    bounded_limit,
     event_data,
-    listed,
     load,
     read_known,
     read_messages,
@@ -266,7 +266,7 @@ def list_sessions(
         start = start_behind(connection, after, oldest_first=oldest_first)
         with sessions.listing(connection, user=user, projects=projects, pairs=pairs, start=start) as states:
             shown = (state for state in states if engine.keeps_out(*state.names) != "ignored")
-            return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
+            return [info(connection, state) for state in islice(shown, bounded_limit(limit, MEMORY_CAP))]
 
 
 def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) -> bool:

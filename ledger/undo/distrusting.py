@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ledger.core.call import Time, Who, answer_of
 from ledger.core.engine import Engine, ReadingEngine
-from ledger.core.reads import NOWHERE, find_row, first_position, named, read_event
+from ledger.core.reads import NOWHERE, find_row, first_position, id_of_filter, read_event
 from ledger.core.steps import ALLOWED, check_size, parts
 from ledger.core.work import Work
 from ledger.domain import ids, times
@@ -298,7 +298,7 @@ def _id_of(connection: Connection, user: str, origin: str, kind: str) -> str:
     """Return the id of a session by its name or id, or of an interaction or a document by its id or the id's beginning."""
     letter = next(letter for letter, kind_of_letter in IDENTIFIED.items() if kind_of_letter == kind)
     if kind == "session":
-        id = named(connection, user, "s", origin)
+        id = id_of_filter(connection, user, "s", origin)
     else:
         # A void subject has no row any more, but its first event is still in the log.
         position = find_row(connection, origin, letter, user) or first_position(connection, origin)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ledger.core.reads import NOWHERE, named, read_all, read_event
+from ledger.core.reads import NOWHERE, id_of_filter, read_all, read_event
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text
@@ -100,7 +100,7 @@ def commands_named(
 
 
 def _entries_of_group(connection: Connection, user: str, group: CommandGroup) -> list[audit.AuditRow]:
-    session = named(connection, user, "s", group.session) if group.session is not None else None
+    session = id_of_filter(connection, user, "s", group.session) if group.session is not None else None
     if session == NOWHERE or (group.session is not None and session is None):
         return []
     bounds: dict[str, str] = dict(group.columns)

@@ -357,7 +357,7 @@ def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEng
             no offset.
         NotFoundError: There is no event of this id. A text that was erased later is erased at every moment.
     """
-    holds = None if valid is None else times.moment("valid", _time("valid", valid))
+    holds = None if valid is None else times.moment("valid", _checked_time("valid", valid))
     with committed(engine) as connection:
         position = position_of(engine, connection, moment)
         return PastEngine(engine, position, _instant(moment) or engine.times.at(connection, position), holds)
@@ -371,6 +371,7 @@ def committed(engine: Engine) -> Iterator[Connection]:
 
 
 def position_of(engine: Engine, connection: Connection, moment: Instant) -> int:
+    """Return the position that a moment names; raise what ``at`` raises."""
     head, _ = read_tip(connection.cursor())
     if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
         entry = audit.by_event(connection, moment.strip().lower())
@@ -390,7 +391,7 @@ def position_of(engine: Engine, connection: Connection, moment: Instant) -> int:
                 f"position {moment} is not in this ledger: its positions go from 1 to {head} (a date has dashes)"
             )
         return moment
-    return _position_at(engine, connection, times.moment("the moment", _time("the moment", moment)), head)
+    return _position_at(engine, connection, times.moment("the moment", _checked_time("the moment", moment)), head)
 
 
 def _instant(moment: Instant) -> str | None:
@@ -412,7 +413,8 @@ def _position_at(engine: Engine, connection: Connection, time: str, head: int) -
     return position
 
 
-def _time(name: str, moment: object) -> object:
+def _checked_time(name: str, moment: object) -> object:
+    """Return the moment if it is a text, a date or a time; raise ``RejectedError`` for anything else."""
     if isinstance(moment, bool) or not isinstance(moment, str | date):
         allowed = "a time" if name == "valid" else "a position, a time or the id of an event"
         raise RejectedError(f"{name} is {allowed}, and not a {type(moment).__name__}")

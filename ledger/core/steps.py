@@ -1,6 +1,6 @@
-"""The steps that only some commands take: the idempotency key, the expected position, trust, findings, and the refusal.
+"""The steps that only some commands take: the idempotency key, the expected position, trust, the refusal, and findings.
 
-Long commands plan without the lock and check the plan under it. They are bounded, and end when their caller stops them.
+Long commands stand here too: they plan without the lock, are bounded in size, and end when their caller stops them.
 """
 
 from __future__ import annotations
@@ -36,20 +36,6 @@ from ledger.log.event_store import Transaction
 from ledger.types import Cancel
 from projections.core.projector import FAMILIES
 from projections.views import control, erasures
-
-_OF_A_SUBJECT = "SELECT position FROM main.events WHERE stream = ? AND position > ?"
-_ERASED = "SELECT erased_by FROM main.events WHERE stream = ? AND erased_by > ?"
-_CHANGES_OF_THE_LEDGER = "SELECT position FROM audit WHERE type = ? AND user = ? AND position > ?"
-_ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(kind.__name__) for kind in WAYS_BACK)}) AND position > ?"
-_NAMED = (
-    "SELECT stream, type, (SELECT position FROM main.events AS f WHERE f.stream = e.stream AND f.version = 1)"
-    " FROM main.events AS e WHERE position BETWEEN ? AND ?"
-)
-_AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
-_SOURCES = ("actor", "client", "agent", "session")  # the kinds of a writer's source that can be distrusted
-_OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # events without a statement of their own
-REMEMBERED = 10_000  # refusals in memory, so that an equal refusal is recorded only once
-
 
 # --- idempotency keys: a command that is repeated with its key and arguments gets the answer of the first time -------------
 
@@ -133,6 +119,16 @@ def encoded(arguments: object) -> bytes:
 
 
 # --- compare and set: nobody changed the subjects since the position that the caller expects -------------------------
+
+_OF_A_SUBJECT = "SELECT position FROM main.events WHERE stream = ? AND position > ?"
+_ERASED = "SELECT erased_by FROM main.events WHERE stream = ? AND erased_by > ?"
+_CHANGES_OF_THE_LEDGER = "SELECT position FROM audit WHERE type = ? AND user = ? AND position > ?"
+_ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(kind.__name__) for kind in WAYS_BACK)}) AND position > ?"
+_NAMED = (
+    "SELECT stream, type, (SELECT position FROM main.events AS f WHERE f.stream = e.stream AND f.version = 1)"
+    " FROM main.events AS e WHERE position BETWEEN ? AND ?"
+)
+_AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
 
 
 def check_expected(work: Work, expected: Expected) -> None:
@@ -224,10 +220,13 @@ def _of_the_ledger(work: Work, type_: str, after: int) -> Iterator[int]:
 
 # --- trust -----------------------------------------------------------------------------------------------------------
 
+_SOURCES = ("actor", "client", "agent", "session")  # the kinds of a writer's source that can be distrusted
+_WITHOUT_STATEMENT = (CommandAnswered, ErasureCompleted)  # events without a statement of their own
+
 
 def check_trusted(work: Work, distrusted: Collection[tuple[str | None, str, str | None]]) -> None:
     """Refuse writes from distrusted sources, which would otherwise count until somebody noticed them."""
-    if all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
+    if all(isinstance(data, _WITHOUT_STATEMENT) for _, _, data, *_ in work.emitted):
         return
     who = work.who
     for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
@@ -239,6 +238,8 @@ def check_trusted(work: Work, distrusted: Collection[tuple[str | None, str, str 
 
 
 # --- refusals: the log keeps the label and numbers of the rule, and never the refused text ---------------------------
+
+REMEMBERED = 10_000  # refusals in memory, so that an equal refusal is recorded only once
 
 
 class RefusalCounter:
@@ -333,19 +334,19 @@ def _is_held(work: Work, stream: str, first: int) -> bool:
     return state is not None and state.quarantined
 
 
-# --- long commands ----------------------------------------------------------------------------------------------------
+# --- long commands: a plan without the lock, and a check of the plan under it ----------------------------------------
 
 P = TypeVar("P")
 R = TypeVar("R")
 ATTEMPTS = 4
 
 
-class Moved(Exception):
+class PlanOutdated(Exception):
     """The state that a plan rests on has changed."""
 
 
 def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Callable[[], R] | None = None) -> R:
-    """Return the result of ``decide``, which runs a command by a plan and raises ``Moved`` if the plan no longer holds.
+    """Return the result of ``decide``, which runs a command by a plan and raises ``PlanOutdated`` if the plan no longer holds.
 
     After ``ATTEMPTS`` failures ``at_last`` plans and decides under the lock, where nothing changes.
 
@@ -355,7 +356,7 @@ def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Call
     for _ in range(ATTEMPTS):
         try:
             return decide(plan())
-        except Moved:
+        except PlanOutdated:
             continue
     if at_last is None:
         raise ConflictError(
@@ -368,18 +369,18 @@ def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Call
 
 MOST_EVENTS = 50_000  # of one act, for which others wait: about 20 seconds of the writer's lock
 
-ALLOWED = "exclusive=True allows it all the same"
+EXCLUSIVE_ALLOWS = "exclusive=True allows it all the same"
 
 Spans = tuple[tuple[int, int], ...]
 
 
-def parts(positions: Iterable[int]) -> list[Spans]:
+def range_lists(positions: Iterable[int]) -> list[Spans]:
     """Return positions as lists of ranges, at most 2,000 ranges an event, for lists in events are bounded."""
     spans = control.ranges(positions)
     return [spans[start : start + LIST_ITEMS] for start in range(0, len(spans), LIST_ITEMS)]
 
 
-def check_size(events: int, *, exclusive: bool, allowed: str = ALLOWED) -> None:
+def check_size(events: int, *, exclusive: bool, allowed: str = EXCLUSIVE_ALLOWS) -> None:
     """Raise ``RejectedError`` if an act concerns more events than others should have to wait for, unless it is ``exclusive``."""
     if events > MOST_EVENTS and not exclusive:
         raise RejectedError(

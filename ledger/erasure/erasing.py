@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ledger.core.call import Who
 from ledger.core.engine import Engine
-from ledger.core.steps import Moved, Stopping, check_size, optimistic
+from ledger.core.steps import PlanOutdated, Stopping, check_size, optimistic
 from ledger.core.work import Body, Outcome, Work
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.quotes import Needles, excerpt
@@ -240,11 +240,11 @@ def _repeated(engine: Engine, asker: Who, arguments: object) -> answers.ErasureR
     """Return the report of the earlier erasure with this idempotency key, or None."""
 
     def not_repeated(work: Work) -> str:
-        raise Moved
+        raise PlanOutdated
 
     try:
         outcome = engine.writer.run("erase", asker, not_repeated, arguments)
-    except Moved:
+    except PlanOutdated:
         return None
     with engine.reading() as connection:
         entry = audit.at(connection, outcome.position)
@@ -259,7 +259,7 @@ def _decide(engine: Engine, plan: ErasurePlan, reason: str, exclusive: bool, wor
     connection, owner = work.connection(), work.who.user
     since = ErasureRows(connection).since(plan.head)
     if any(plan.concerns(row, user, owner) for row, user in since):
-        raise Moved
+        raise PlanOutdated
     refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
     if plan.asked.kind == "user":
         work.user = None if owner else owner

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ledger.core.call import Who
 from ledger.core.guarding import TakenSecret
 from ledger.core.reads import event_data
-from ledger.core.steps import Moved, optimistic
+from ledger.core.steps import PlanOutdated, optimistic
 from ledger.core.work import Work
 from ledger.domain import times
 from ledger.domain.metadata import event_form, of_row
@@ -253,13 +253,13 @@ def reopened(
     """Return (id, row, state) of the session, under the writer's lock, for a plan that redacted the secrets ``taken``.
 
     Raises:
-        Moved: The last event of the session is not at the position ``seen`` any more.
+        PlanOutdated: The last event of the session is not at the position ``seen`` any more.
     """
     work.taken.update(taken)
     stream, row = writing.opened(conversation, work)
     state: State | None = work.load(stream, "s") if row else None
     if (state.position if state is not None else 0) != seen:
-        raise Moved
+        raise PlanOutdated
     return stream, row, state
 
 

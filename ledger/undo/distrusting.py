@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ledger.core.call import Time, Who, answer_of
 from ledger.core.engine import Engine, ReadingEngine
 from ledger.core.reads import NOWHERE, find_row, first_position, id_of_filter, read_event
-from ledger.core.steps import ALLOWED, check_size, parts
+from ledger.core.steps import EXCLUSIVE_ALLOWS, check_size, range_lists
 from ledger.core.work import Work
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -123,7 +123,7 @@ def distrust(
 
     def emit(work: Work, plan: ActPlan) -> None:
         target: DistrustTarget = plan.reach.target
-        allowed = f"{ALLOWED}, and since={plan.head + 1} only refuses what the origin writes from now on"
+        allowed = f"{EXCLUSIVE_ALLOWS}, and since={plan.head + 1} only refuses what the origin writes from now on"
         check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _emit_undos_taken_back(work, plan, reason)
         fields: dict[str, Any] = {"since": target.since, "until": target.until, "reason": reason}
@@ -134,7 +134,7 @@ def distrust(
                     " to hold that name",
                     rule="secret",
                 )
-            for spans in parts(plan.positions) or [()]:
+            for spans in range_lists(plan.positions) or [()]:
                 work.emit(LEDGER_STREAM, OriginDistrusted(target.kind, target.name, spans, **fields))
 
     return _distrust_report(
@@ -411,5 +411,5 @@ def _position_of(name: str, connection: Connection, bound: Position | Time, now:
 def _emit_undos_taken_back(work: Work, plan: ActPlan, reason: str) -> None:
     """Record that the distrust ends the undos that its origin made: a redo for each undo, in the same append."""
     for undo, _, positions in plan.ended_acts:
-        for spans in parts(positions):
+        for spans in range_lists(positions):
             work.emit(LEDGER_STREAM, CommandRedone(undo, spans, reason))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ledger.core.call import Who
 from ledger.core.engine import Engine
 from ledger.core.reads import read_all, read_event
-from ledger.core.steps import Moved, check_size, optimistic, parts
+from ledger.core.steps import PlanOutdated, check_size, optimistic, range_lists
 from ledger.core.work import Outcome, Work
 from ledger.domain.errors import LedgerError
 from ledger.domain.text import LIST_ITEMS, check_reason
@@ -312,7 +312,7 @@ def _valid_plan(
     """Return the plan if nobody wrote since; at the last attempt, return a plan that is made under the lock.
 
     Raises:
-        Moved: Somebody wrote since the plan was made, so the act has to be planned again.
+        PlanOutdated: Somebody wrote since the plan was made, so the act has to be planned again.
     """
     if planned is not None and planned.head == work.transaction.position:
         if isinstance(planned, Refused):
@@ -321,7 +321,7 @@ def _valid_plan(
     if last:
         engine.writer.write_waiting()
         return make_plan(work.connection(), work.transaction.position)
-    raise Moved
+    raise PlanOutdated
 
 
 def _plan_of_earlier_act(engine: Engine, position: int) -> ActPlan:
@@ -389,7 +389,7 @@ def emit_restoring(work: Work, plan: ActPlan, reason: str) -> None:
         for ended in redos_in_distrust(work.connection(), act):  # without the distrust these redos end: undo again
             work.emit(LEDGER_STREAM, CommandUndone((ended.undone,), ended.ranges, reason))
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
-        for spans in parts(positions) or [()]:
+        for spans in range_lists(positions) or [()]:
             work.emit(LEDGER_STREAM, event(act, spans, reason))
     if plan.cascaded.positions:
         _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)

@@ -208,7 +208,7 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
 
     waited: list[float] = []
 
-    monkeypatch.setattr("ledger.core.work.Stopping.wait", lambda self, seconds: waited.append(seconds))
+    monkeypatch.setattr("ledger.core.steps.Stopping.wait", lambda self, seconds: waited.append(seconds))
     monkeypatch.setattr("ledger.jobs.running._share", lambda engine, jobs, run: JobReport(failures=1))
     passes = ledger.jobs.work(follow=True)
     assert sum(1 for _ in itertools.islice(passes, 1_200)) == 1_200
